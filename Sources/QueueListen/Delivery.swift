@@ -24,6 +24,9 @@ public struct Delivery: Sendable {
         case reset
         /// Redis has lost the end of the mailbox that the cursor has seen, and other messages may
         /// have taken its place. Some messages may be delivered a second time, under the same ids.
+        ///
+        /// It is not returned while this process remembers what the device has received: then the call
+        /// skips the messages that were received before, and nothing is missing.
         case forked
         /// Messages after the cursor are gone because the mailbox was full, because they were too
         /// old, or because they were deleted. `first` is the index of the first message that is
@@ -41,7 +44,8 @@ public struct Delivery: Sendable {
     /// left.
     public let cursor: Cursor
     /// The number of messages up to ``cursor`` that were skipped: expired ones, and ones that were
-    /// replaced by a later message with the same collapse key.
+    /// replaced by a later message with the same collapse key. After a failover also copies of messages
+    /// that this device has received in this process.
     public let skipped: Int
 
     init(_ status: Status, cursor: Cursor, skipped: Int = 0) {

@@ -38,8 +38,9 @@ public import Hiredis
 ///   everything works, with more delay.
 ///
 /// **Limits**
-/// - A message that Redis has lost from its memory before any reader received it is detected when
-///   the post office that sent it sends to that mailbox again; then its readers are notified. Use
+/// - A message that Redis has confirmed and lost is sent again by the post office that sent it, if its
+///   process still lives and remembers it (``PostOfficeConfiguration/repairTime``). Otherwise the loss is
+///   detected when the post office sends to that mailbox again; then its readers are notified. Use
 ///   `.replicated` or an append-only file where that is too late.
 /// - A process that dies between acting on a message and acknowledging it receives the message
 ///   again, under the same id.
@@ -107,7 +108,9 @@ public final class PostOffice: Sendable {
                 instruments: instruments)
         }
         let senders = partitions.map {
-            Sender(redis: redis, partition: $0, configuration: configuration, clock: clock)
+            Sender(
+                redis: redis, connections: eventLoopRedis, partition: $0, configuration: configuration, clock: clock,
+                instruments: instruments)
         }
         self.senders = senders
         crossPartitionSender = CrossPartitionSender(

@@ -33,6 +33,12 @@ public struct PostOfficeConfiguration: Sendable {
     ///
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
+    /// The time for which a confirmed send is remembered, to be sent again if Redis loses it in a failover: 0 to 1 min.
+    /// Default 30 s, several times what replicas may lag behind. 0: nothing is sent again.
+    public var repairTime: Duration = .seconds(30)
+    /// The maximum number of bytes of the sends that are remembered, from 0. Default 8 MiB. The oldest ones are forgotten
+    /// first.
+    public var repairBytes = 8 << 20
     /// The backends that log, count and trace sends, deliveries and waits: by default those that the
     /// process has bootstrapped. `docs/observability.md` lists all of them. Names of mailboxes and
     /// contents of messages are never included.
@@ -63,6 +69,9 @@ public struct PostOfficeConfiguration: Sendable {
         try require(subscriptionLinger >= .zero, "subscriptionLinger is \(subscriptionLinger), expected 0 or more")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
         try require(sendIDLifetime >= .seconds(60), "sendIDLifetime is \(sendIDLifetime), expected at least 1 minute")
+        try require(
+            repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
+        try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
         try require(takeOverAfter >= .milliseconds(100), "takeOverAfter is \(takeOverAfter), expected at least 100 ms")
         try require(
             (0...Self.maxMessageBytesLimit).contains(maxMessageBytes),

@@ -7,7 +7,8 @@
 /// A message that was received from a mailbox.
 public struct ReceivedMessage: Sendable, Hashable {
     /// The message's place in the mailbox: 1, 2, 3 and so on, in the order in which messages were
-    /// sent.
+    /// sent. After a failover that has lost the end of the mailbox, later messages can have indices
+    /// that others had before.
     public let index: Int
     /// Identifies the message among all messages. It is the same when the message is delivered
     /// again: a handler that must not act twice compares ids. Empty for a message that another

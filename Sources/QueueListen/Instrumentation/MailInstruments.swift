@@ -98,6 +98,19 @@ final class MailInstruments: Sendable {
         #endif
     }
 
+    // MARK: Repairs
+
+    /// Records that messages which Redis had lost were sent again.
+    func repaired(_ count: Int) {
+        #if MetricsSupport
+            meters?.repaired.increment(by: count)
+        #endif
+        #if LoggingSupport
+            backends.logger?.notice(
+                "sent messages again that Redis had lost", metadata: ["queuelisten_messages": "\(count)"])
+        #endif
+    }
+
     // MARK: Receivers
 
     /// Records that the handler of a message has failed, or that there is none.
@@ -154,6 +167,7 @@ final class MailInstruments: Sendable {
         let listening: CoreMetrics.Timer
         let listeners: Gauge
         let gaps: Counter
+        let repaired: Counter
         let handlerFailures: Counter
         let takenOver: Counter
         let givenUp: Counter
@@ -166,6 +180,7 @@ final class MailInstruments: Sendable {
             listening = CoreMetrics.Timer(label: "queuelisten_listen_duration", factory: factory)
             listeners = Gauge(label: "queuelisten_listeners", factory: factory)
             gaps = Counter(label: "queuelisten_gaps", factory: factory)
+            repaired = Counter(label: "queuelisten_repaired", factory: factory)
             handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)

@@ -58,7 +58,12 @@ extension ListenStateMachine {
     ) -> NextStep {
         switch result {
         case .success(let reply):
-            guard reply.isEmpty else { return finish(call, .success(reply.delivery), now) }
+            if reply.status == .forked, let earlier = trails.rewind(call.request, to: reply.position, now: now) {
+                call.hasBegun = true
+                call.request.cursor = earlier
+                return startRead(call).map { .read($0) } ?? .none
+            }
+            guard reply.isEmpty else { return deliver(reply, to: call, now) }
             call.hasBegun = true
             call.request.cursor = reply.position
             failures[call.id] = nil
@@ -91,13 +96,19 @@ extension ListenStateMachine {
             guard let reply = wakeUp.growth?.reply(to: call.request, isFresh: isFresh) else {
                 return startRead(call).map { .read($0) } ?? .none
             }
-            return finish(call, .success(reply.delivery), now)
+            return deliver(reply, to: call, now)
         }
         if call.request.readsOnce || call.isOver(at: now) {
             return finish(call, .success(Delivery(.timedOut, cursor: call.request.cursor ?? .none)), now)
         }
         call.state = .waiting
         return .none
+    }
+
+    private mutating func deliver(_ reply: ReadReply, to call: PendingListen, _ now: Duration) -> NextStep {
+        var reply = reply
+        trails.receive(&reply, of: call.request, now: now)
+        return finish(call, .success(reply.delivery), now)
     }
 
     private mutating func finish(_ call: PendingListen, _ outcome: Finish, _ now: Duration) -> NextStep {

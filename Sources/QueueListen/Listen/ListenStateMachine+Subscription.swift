@@ -30,7 +30,8 @@ extension ListenStateMachine {
 
     /// The connection for commands is new: it may lead to another server, which may not know that this process wants to be
     /// notified.
-    mutating func reconnected() -> GapAction {
+    mutating func reconnected(now: Duration) -> GapAction {
+        trails.reconnected(now: now)
         guard subscription != nil else { return .none }
         return checkMissedWakeUps().map { .check($0) } ?? .none
     }

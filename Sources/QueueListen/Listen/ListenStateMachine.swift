@@ -136,6 +136,7 @@ struct ListenStateMachine {
     var lastGeneration = 0
     var sweep = Sweep.idle
     var deadlines = Heap<Deadline>()
+    var trails = ReadTrails()
     /// The time of the next check of all waiting calls; `nil` while there are none.
     var recheckAt: Duration?
     var isStopped = false

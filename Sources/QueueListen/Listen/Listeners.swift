@@ -82,7 +82,7 @@ actor Listeners: WaiterRunner {
         perform(machine.listen(call, now: clock.now()))
     }
 
-    private func reconnected() { perform(machine.reconnected()) }
+    private func reconnected() { perform(machine.reconnected(now: clock.now())) }
 
     func abandon(_ id: UInt64, _ error: QueueListenError) {
         if case .finish(let id, let error) = machine.cancel(id, error, now: clock.now()) {

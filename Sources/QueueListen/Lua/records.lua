@@ -199,7 +199,8 @@ local SendRequest = record {
   'number',        -- of the request, which grows
   'answer_ttl',    -- ms that the answer is kept; half of it if the sender has sent before
   'fingerprint',   -- of messages and recipients, 8 bytes
-  'deadline',      -- for PART
+  'condition',     -- to send: the number of an earlier request in this place, which must not be missing, or 0. To PART:
+                   -- the deadline
   'max_messages',  -- as in Limits, like the following fields
   'max_bytes',
   'when_full',
@@ -211,7 +212,7 @@ local SendRequest = record {
   next = 'more_tags_at',
 }
 -- PROBE: checks whether a part of a cross-partition send would be accepted. PART: delivers the part until the deadline,
--- regardless of limits.
+-- regardless of limits; also a send that Redis has lost.
 local PROBE, PART = 1, 2
 
 -- The last message of a mailbox that was confirmed to a sender.
@@ -219,7 +220,7 @@ local Known = record {
   format = '<c8dc8',
   size = 24,
   'epoch',
-  'index',  -- 0 for none
+  'index',  -- 0 for none: then the epoch, unless it is NO_TAG, is that of a mailbox that must be created
   'tag',
 }
 

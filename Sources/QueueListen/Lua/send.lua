@@ -24,10 +24,10 @@ local function read_exact_time()
   return time[1] * 1000 + time[2] / 1000
 end
 
--- Replies to a request that was answered before, and refuses an older one. Returns when the expiry of the answers was
--- set last.
+-- Replies to a request that was answered before. Refuses an older one, and one whose sender knows of an earlier request
+-- that Redis has lost. Returns when the expiry of the answers was set last.
 local function check_request(sent, request, now)
-  local earlier, expiry_set = redis.pcall('HGET', sent, request.place), 0
+  local earlier, answered, expiry_set = redis.pcall('HGET', sent, request.place), 0, 0
   if earlier then
     if earlier.err then refuse({'foreign', sent}) end
     local answer = AnswerTimes.read(earlier)
@@ -37,21 +37,23 @@ local function check_request(sent, request, now)
       if repeated.fingerprint ~= request.fingerprint then refuse({'conflict'}) end
       refuse({'ok', request.mode == PROBE and string.format('%d', now) or string.sub(earlier, repeated.results_at)})
     end
-    expiry_set = answer.expiry_set
+    answered, expiry_set = answer.number, answer.expiry_set
   end
-  if request.mode == PART and now > request.deadline then refuse({'late'}) end
+  if request.mode == PART then
+    if now > request.condition then refuse({'late'}) end
+  elseif request.condition > answered then
+    refuse({'behind'})
+  end
   if request.messages > MAX_MESSAGES then refuse(redis.error_reply('RDC too many messages')) end
   return expiry_set
 end
 
--- Refuses a mailbox that has lost the last message that was confirmed to this sender: {'damaged', number}. The sender
--- then runs repair, which notifies the readers.
+-- Refuses a mailbox that may have lost the last message that was confirmed to this sender: {'damaged', number}. The
+-- sender then sends again what Redis has lost, or runs repair, which notifies the readers.
 local function check_confirmed_message(box, mail, state, known, number)
-  if known.index > 0 and known.epoch == state.epoch then
-    if known.index >= state.last then refuse({'damaged', number}) end
-    local tag = find_tag(box, mail, state, known.index)
-    if tag and tag ~= known.tag then refuse({'damaged', number}) end
-  end
+  if known.index >= state.last or known.epoch ~= state.epoch then refuse({'damaged', number}) end
+  local tag = find_tag(box, mail, state, known.index)
+  if tag and tag ~= known.tag then refuse({'damaged', number}) end
 end
 
 -- Returns the numbers of a list that are separated by commas.
@@ -124,7 +126,12 @@ local function read_recipient(plan, state, meta, box, mail, request, number)
       plan.is_unchecked = false
     end
     local known = Known.read(request.text, known_at + Known.size * (number - 1))
-    check_confirmed_message(box, mail, state, known, number)
+    if known.index > 0 then
+      check_confirmed_message(box, mail, state, known, number)
+    elseif text == '' and known.epoch ~= NO_TAG then
+      -- Redis has lost the mailbox, and what was sent to it is sent again.
+      state.epoch = known.epoch
+    end
   end
   return text
 end
@@ -193,9 +200,10 @@ end
 -- Reply  for each recipient Result. {'ok', that}: the same for a request that was answered before. To PROBE: {'ok', ms
 --        since 1970}
 -- Refuses {'full', number of the recipient}: its mailbox is full. {'again'}: some of the room was made, send again.
---        {'damaged', number of the recipient}: run repair for its mailbox, and send again. {'conflict'}: the request's
---        number was used for another send. {'stale'}: answered long ago. {'late'}: the deadline has passed. And as
---        described at LAYOUT
+--        {'damaged', number of the recipient}: send again what Redis has lost, or run repair for its mailbox, and send
+--        this again. {'behind'}: Redis has lost an earlier request in this place, send that again first. {'conflict'}:
+--        the request's number was used for another send. {'stale'}: answered long ago. {'late'}: the deadline has
+--        passed. And as described at LAYOUT
 function entry.send(keys, arguments)
   local meta, sent, recipients, seen = keys[1], keys[2], (#keys - 2) / 2, nil
   local request = SendRequest.read(arguments[1])

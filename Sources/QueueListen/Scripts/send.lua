@@ -4,8 +4,9 @@ local meta, sent, recipients, seen = keys[1], keys[2], (#keys - 2) / 2, nil
 local request_text
 local arguments, unpacked = ARGV, struct.unpack
 local request_mode, request_partitions, request_has_keys, request_messages, request_place, request_number,
-  request_answer_ttl, request_fingerprint, request_deadline, request_max_messages, request_max_bytes, request_when_full,
-  request_max_age, request_ttl, request_first_tag, request_more_tags_at = unpacked('<BHBHc2ddc8dddBddc8', arguments[1])
+  request_answer_ttl, request_fingerprint, request_condition, request_max_messages, request_max_bytes,
+  request_when_full, request_max_age, request_ttl, request_first_tag, request_more_tags_at =
+  unpacked('<BHBHc2ddc8dddBddc8', arguments[1])
 request_text = arguments[1]
 local now
 local call = redis.call
@@ -16,8 +17,8 @@ end
 local expiry_set
 local try = redis.pcall
 do
-  local earlier
-  earlier, expiry_set = try('HGET', sent, request_place), 0
+  local earlier, answered
+  earlier, answered, expiry_set = try('HGET', sent, request_place), 0, 0
   if earlier then
     if earlier.err then
       return {'foreign', sent}
@@ -33,10 +34,14 @@ do
       end
       return {'ok', request_mode == 1 and string.format('%d', now) or string.sub(earlier, repeated_results_at)}
     end
-    expiry_set = answer_expiry_set
+    answered, expiry_set = answer_number, answer_expiry_set
   end
-  if request_mode == 2 and now > request_deadline then
-    return {'late'}
+  if request_mode == 2 then
+    if now > request_condition then
+      return {'late'}
+    end
+  elseif request_condition > answered then
+    return {'behind'}
   end
   if request_messages > 768 then
     return redis.error_reply('RDC too many messages')
@@ -112,8 +117,8 @@ for number = 1, recipients do
         plan_is_unchecked = false
       end
       local known_epoch, known_index, known_tag = unpacked('<c8dc8', request_text, known_at + 24 * (number - 1))
-      if known_index > 0 and known_epoch == state_epoch then
-        if known_index >= state_last then
+      if known_index > 0 then
+        if known_index >= state_last or known_epoch ~= state_epoch then
           return {'damaged', number}
         end
         local tag
@@ -134,6 +139,8 @@ for number = 1, recipients do
         if tag and tag ~= known_tag then
           return {'damaged', number}
         end
+      elseif text == '' and known_epoch ~= '\0\0\0\0\0\0\0\0' then
+        state_epoch = known_epoch
       end
     end
   end

@@ -50,7 +50,7 @@ final class CrossPartitionSender: Sendable {
 
     /// The time for which a partition accepts a part after the time that it reported, in
     /// milliseconds.
-    private static let deliveryWindow = 30_000
+    static let deliveryWindow = 30_000
     /// The time for which an unfinished send is kept before it is given up.
     private static let recordLifetime = Duration.seconds(29 * 86400)
     /// The time for which the partitions remember the parts of an unfinished send: longer than the

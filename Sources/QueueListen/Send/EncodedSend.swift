@@ -44,6 +44,16 @@ struct EncodedSend: Sendable, Equatable {
         return EncodedSend(contents: contents, recipients: recipients, shares: own)
     }
 
+    /// The send some time later: the messages live so much shorter, at least 1 ms.
+    func aged(by time: Duration) -> EncodedSend {
+        guard contents.contains(where: { $0.life > 0 }) else { return self }
+        var aged = self
+        for position in contents.indices where contents[position].life > 0 {
+            aged.contents[position].life = max(1, contents[position].life - time.wholeMilliseconds)
+        }
+        return aged
+    }
+
     // MARK: Arguments of send.lua
 
     /// The script's keys.

@@ -4,44 +4,51 @@ import Hiredis
 
 /// Numbers this process's sends to one partition, and retries each until it is answered.
 final class Sender: Sendable {
-    private let redis: any Redis
-    private let partition: Partition
-    private let configuration: PostOfficeConfiguration
-    private let clock: MonotonicClock
-    /// Identifies this sender. The server keeps the answers to its numbered requests.
-    private let name = randomID()
-    private let places = Locked(RequestPlaces())
-    private let confirmed = Locked(ConfirmedMessages())
+    /// What the sender knows of its requests.
+    struct State: Sendable {
+        var places = RequestPlaces()
+        var messages = ConfirmedMessages()
+        var sends: ConfirmedSends
+        /// Whether sends are being checked, and sent again where Redis has lost them.
+        var isRepairing = false
+        /// The attempts that wait for the end of the repair.
+        var waiting: [AsyncStream<Never>.Continuation] = []
+        /// How often there was a reason for a repair. A send that was confirmed meanwhile is checked too.
+        var repairCount = 0
+    }
 
-    init(redis: any Redis, partition: Partition, configuration: PostOfficeConfiguration, clock: MonotonicClock) {
+    let redis: any Redis
+    let partition: Partition
+    let configuration: PostOfficeConfiguration
+    let clock: MonotonicClock
+    let instruments: MailInstruments
+    /// Identifies this sender. The server keeps the answers to its numbered requests.
+    let name = randomID()
+    let state: Locked<State>
+    /// Ends the observation of the command connection.
+    private let stopObserving = Locked<(@Sendable () -> Void)?>(nil)
+
+    /// - Parameter connections: the Redis that says when a connection is new.
+    init(
+        redis: any Redis, connections: any EventLoopRedis, partition: Partition, configuration: PostOfficeConfiguration,
+        clock: MonotonicClock, instruments: MailInstruments
+    ) {
         self.redis = redis
         self.partition = partition
         self.configuration = configuration
         self.clock = clock
+        self.instruments = instruments
+        let sends = ConfirmedSends(
+            maxBytes: configuration.repairBytes / configuration.partitions, maxAge: configuration.repairTime)
+        state = Locked(State(sends: sends))
+        let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] in
+            self?.repairLosses()
+            return []
+        }
+        stopObserving.withLock { $0 = stop }
     }
 
-    /// The mode of the script `send`.
-    private enum Mode {
-        case send
-        /// Checks whether a part of a cross-partition send would be accepted.
-        case probe
-        /// Sends a part of a cross-partition send, regardless of limits, until this time of the
-        /// server's clock in milliseconds since 1970.
-        case part(until: Int)
-    }
-
-    /// The arguments of the script `send` except the messages.
-    private struct ScriptRequest {
-        var sender: String
-        var number = 1
-        /// The place of its answer.
-        var place = 0
-        var mode = Mode.send
-        /// The time for which the server keeps the answer.
-        var answerLifetime: Duration
-        /// A hexadecimal number.
-        var fingerprint: String
-    }
+    deinit { stopObserving.withLock { $0 }?() }
 
     /// Sends messages to mailboxes of this partition: to all or to none.
     ///
@@ -55,17 +62,17 @@ final class Sender: Sendable {
         let end = clock.now() + configuration.callTimeout
         if let id {
             let encodedSend = request.encoded(id: id)
-            let scriptRequest = ScriptRequest(
+            let scriptRequest = SendScriptRequest(
                 sender: "id:" + id, answerLifetime: configuration.sendIDLifetime, fingerprint: encodedSend.fingerprint)
             let firstIndices = try await deliver(encodedSend, scriptRequest, writes, until: end)
             return Receipt(id: id, request, firstIndices, durability)
         }
-        let (number, place) = places.withLock { $0.take() }
-        // Whether it succeeds or fails, it is not sent again after this call.
-        defer { if let place { places.withLock { $0.release(place) } } }
+        let (number, place) = state.withLock { $0.places.take() }
+        // Whether it succeeds or fails, no later attempt of this call uses the place.
+        defer { if let place { state.withLock { $0.places.release(place) } } }
         let ownID = "\(name)-\(number)"
-        let scriptRequest = ScriptRequest(
-            sender: place == nil ? ownID : name, number: number, place: place ?? 0,
+        let scriptRequest = SendScriptRequest(
+            sender: place == nil ? ownID : name, number: number, place: place,
             // The server may keep an answer for half of this time: the expiry is that of all places together.
             answerLifetime: configuration.ownIDLifetime * 2, fingerprint: "0")
         let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, writes, until: end)
@@ -81,7 +88,7 @@ final class Sender: Sendable {
     func probe(
         _ part: EncodedSend, id: String, fingerprint: String, until end: Duration
     ) async throws(QueueListenError) -> Int {
-        let request = ScriptRequest(
+        let request = SendScriptRequest(
             sender: "id:" + id, mode: .probe, answerLifetime: .zero, fingerprint: fingerprint)
         let outcome = try await exchange(part, request, DurableWrites(redis: redis, durability: .memory), end)
         // No attempt has changed anything.
@@ -115,7 +122,7 @@ final class Sender: Sendable {
         part: EncodedSend, id: String, fingerprint: String, deadline: Int, answerLifetime: Duration,
         _ durability: Durability, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
-        let request = ScriptRequest(
+        let request = SendScriptRequest(
             sender: "id:" + id, mode: .part(until: deadline), answerLifetime: answerLifetime, fingerprint: fingerprint)
         return try await deliver(part, request, DurableWrites(redis: redis, durability: durability), until: end)
     }
@@ -129,26 +136,24 @@ final class Sender: Sendable {
     // MARK: The script
 
     private func deliver(
-        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, until end: Duration
+        _ encodedSend: EncodedSend, _ request: SendScriptRequest, _ writes: DurableWrites, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let outcome = try await exchange(encodedSend, request, writes, end)
         if let bytes = outcome.reply.bytes, let results = Self.results(bytes, of: encodedSend) {
-            record(results, encodedSend, outcome.tags)
+            record(results, encodedSend, request, outcome.attempt, outcome.attempt.tags)
             return results.map(\.firstIndex)
         }
         // The answer of an earlier attempt. The tags are those of that attempt, so they are unknown.
         guard let parts = outcome.reply.array, parts.first?.string == "ok",
             let results = Self.results(parts.last?.bytes ?? [], of: encodedSend)
         else { throw refusal(outcome.reply, encodedSend, mayComeLate: outcome.mayComeLate) }
+        record(results, encodedSend, request, outcome.attempt, nil)
         return results.map(\.firstIndex)
     }
 
-    /// The result of a send for each recipient.
-    private typealias SendResult = (firstIndex: Int, epoch: UInt64)
-
-    private static func results(_ bytes: [UInt8], of encodedSend: EncodedSend) -> [SendResult]? {
+    static func results(_ bytes: [UInt8], of encodedSend: EncodedSend) -> [ConfirmedSend.Result]? {
         var reader = ByteReader(bytes)
-        var results: [SendResult] = []
+        var results: [ConfirmedSend.Result] = []
         while let firstIndex = reader.number(), let epoch = reader.uint64() { results.append((firstIndex, epoch)) }
         return results.count == encodedSend.recipients.count ? results : nil
     }
@@ -157,80 +162,96 @@ final class Sender: Sendable {
         max(.milliseconds(1), min(end - clock.now(), configuration.callTimeout / 2))
     }
 
+    /// What one attempt of a request is based on.
+    private struct Attempt {
+        /// The tags of the messages.
+        var tags: [UInt64]
+        /// The number of the last confirmed request in the same place; 0 for none.
+        var earlier: Int
+        /// The last confirmed message in each recipient's mailbox, or nothing.
+        var known: [Cursor]
+        /// The number of reasons for a repair before it.
+        var repairCount: Int
+        var began: Duration
+    }
+
+    /// Begins an attempt, when sends that Redis has lost have been sent again: their order must not change.
+    private func attempt(
+        _ encodedSend: EncodedSend, _ request: SendScriptRequest, until end: Duration
+    ) async throws(QueueListenError) -> Attempt {
+        while true {
+            let (tags, now) = (encodedSend.newTags(), clock.now())
+            let attempt = state.withLock { state -> Attempt? in
+                guard !state.isRepairing else { return nil }
+                return Attempt(
+                    tags: tags, earlier: request.place.map { state.places.confirmed(in: $0, at: now) } ?? 0,
+                    known: state.messages.cursors(of: encodedSend.recipients), repairCount: state.repairCount,
+                    began: now)
+            }
+            if let attempt { return attempt }
+            guard now < end, !Task.isCancelled else {
+                throw QueueListenError(
+                    Task.isCancelled ? .cancelled : .notConnected,
+                    "earlier messages, which Redis may have lost, have to be sent again first")
+            }
+            await untilRepaired(before: end)
+        }
+    }
+
     /// The reply to the last attempt of a request, and what is known of the attempts before.
     private struct Outcome {
         var reply: RESPValue
-        /// The tags of the messages in this attempt.
-        var tags: [UInt64]
+        var attempt: Attempt
         /// Whether an earlier attempt had no reply: it may still arrive, and take effect where this one was refused.
         var mayComeLate: Bool
     }
 
     /// Runs the script, with retries and after repairs, until there is a reply that says the outcome.
     private func exchange(
-        _ encodedSend: EncodedSend, _ request: ScriptRequest, _ writes: DurableWrites, _ end: Duration
+        _ encodedSend: EncodedSend, _ request: SendScriptRequest, _ writes: DurableWrites, _ end: Duration
     ) async throws(QueueListenError) -> Outcome {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let messages = encodedSend.arguments()
         var mayComeLate = false
+        /// The number of reasons for a repair after which a mailbox lacked a confirmed message.
+        var repairsBefore = -1
         while true {
-            let (reply, tags, known) = try await repeating(until: end, clock, throwing: QueueListenError.self) {
-                let tags = encodedSend.newTags()
-                let known = confirmed.withLock { $0.cursors(of: encodedSend.recipients) }
-                let arguments = [.bytes(header(request, encodedSend, tags, known))] + messages
+            let outcome = try await repeating(until: end, clock, throwing: QueueListenError.self) {
+                let attempt = try await attempt(encodedSend, request, until: end)
+                let header = request.header(
+                    encodedSend, in: partition, after: attempt.earlier, attempt.tags, attempt.known)
                 do {
                     let reply = try await writes.run(
-                        Scripts.send, keys: keys, arguments: arguments, timeout: remaining(until: end))
-                    return (reply, tags, known)
+                        Scripts.send, keys: keys, arguments: [.bytes(header)] + messages,
+                        timeout: remaining(until: end))
+                    return Outcome(reply: reply, attempt: attempt, mayComeLate: mayComeLate)
                 } catch {
                     mayComeLate = mayComeLate || QueueListenError(error).mayHaveRun
                     throw error
                 }
             }
-            let outcome = Outcome(reply: reply, tags: tags, mayComeLate: mayComeLate)
-            switch reply.array?.first?.string {
+            switch outcome.reply.array?.first?.string {
             case "again" where clock.now() < end: break
+            case "behind" where clock.now() < end: repairLosses()
             case "damaged" where clock.now() < end:
-                guard let number = reply.array?.last?.integer, encodedSend.recipients.indices.contains(number - 1)
+                guard let number = outcome.reply.array?.last?.integer,
+                    encodedSend.recipients.indices.contains(number - 1)
                 else { return outcome }
-                try await repair(
-                    encodedSend.recipients[number - 1], known: known.isEmpty ? .none : known[number - 1], until: end)
+                if outcome.attempt.repairCount > repairsBefore, let count = repairLosses() {
+                    repairsBefore = count
+                    continue
+                }
+                let known = outcome.attempt.known
+                try await reportLoss(
+                    in: encodedSend.recipients[number - 1], known: known.isEmpty ? .none : known[number - 1], until: end
+                )
             default: return outcome
             }
         }
     }
 
-    /// The first argument of the script.
-    ///
-    /// - Parameter known: the last confirmed message in each recipient's mailbox, or nothing.
-    private func header(
-        _ request: ScriptRequest, _ encodedSend: EncodedSend, _ tags: [UInt64], _ known: [Cursor]
-    ) -> [UInt8] {
-        var header = PackedBytes()
-        var deadline = 0
-        switch request.mode {
-        case .send: header.byte(0)
-        case .probe: header.byte(1)
-        case .part(let time):
-            header.byte(2)
-            deadline = time
-        }
-        header.uint16(partition.total)
-        header.byte(encodedSend.hasCollapseKeys ? 1 : 0)
-        header.uint16(encodedSend.contents.count)
-        header.uint16(request.place)
-        header.number(request.number)
-        header.number(request.answerLifetime.wholeMilliseconds)
-        header.uint64(UInt64(request.fingerprint, radix: 16) ?? 0)
-        header.number(deadline)
-        header.raw(partition.limits[MailboxLimits.sendPart])
-        for tag in tags { header.uint64(tag) }
-        for cursor in known { header.cursor(cursor) }
-        return header.bytes
-    }
-
-    /// Repairs a mailbox that was tampered with, or whose end Redis has lost.
-    private func repair(_ mailbox: String, known: Cursor, until end: Duration) async throws(QueueListenError) {
+    /// Repairs a mailbox that was tampered with, or that lacks a confirmed message which this sender cannot send again.
+    func reportLoss(in mailbox: String, known: Cursor, until end: Duration) async throws(QueueListenError) {
         var position = PackedBytes()
         if known != .none { position.cursor(known) }
         let arguments: [RedisArgument] = [
@@ -243,6 +264,8 @@ final class Sender: Sendable {
         }
         guard reply.array?.first?.string == "ok" else {
             throw QueueListenError(refusal: reply, partitions: partition.total)
+        }
+        state.withLock { state in if state.messages.cursors(of: [mailbox]) == [known] { state.messages.forget(mailbox) }
         }
     }
 
@@ -264,7 +287,7 @@ final class Sender: Sendable {
         case "stale", "late":
             return QueueListenError(
                 .connectionLost, "the request reached Redis too late and was refused", mayHaveRun: true)
-        case "again", "damaged":
+        case "again", "damaged", "behind":
             return QueueListenError(
                 .connectionLost,
                 "the mailbox could not be prepared for the messages within \(configuration.callTimeout)",
@@ -276,16 +299,32 @@ final class Sender: Sendable {
         return error
     }
 
-    /// Remembers the last message in each recipient's mailbox.
-    private func record(_ results: [SendResult], _ encodedSend: EncodedSend, _ tags: [UInt64]) {
-        confirmed.withLock { confirmed in
-            for (position, result) in results.enumerated() {
-                let last = Cursor(
-                    epoch: result.epoch, index: result.firstIndex + encodedSend.count(of: position) - 1,
-                    tag: tags[encodedSend.last(of: position)])
-                confirmed.record(last, in: encodedSend.recipients[position])
+    /// Remembers a confirmed send.
+    ///
+    /// - Parameter tags: of its messages, if they are known.
+    private func record(
+        _ results: [ConfirmedSend.Result], _ encodedSend: EncodedSend, _ request: SendScriptRequest,
+        _ attempt: Attempt, _ tags: [UInt64]?
+    ) {
+        let send = ConfirmedSend(
+            encodedSend: encodedSend, request: request, results: results, sentAt: attempt.began,
+            confirmedAt: clock.now(), repeatableUntil: attempt.began + answerLifetime(of: request))
+        let isOfEarlierConnection = state.withLock { state in
+            if let tags { state.messages.record(send, tags) }
+            state.sends.append(send)
+            if let place = request.place {
+                state.places.confirm(request.number, in: place, until: send.repeatableUntil)
             }
+            return state.repairCount != attempt.repairCount
         }
+        if isOfEarlierConnection { repairLosses() }
+    }
+
+    /// The time for which Redis certainly keeps the answer to a request.
+    func answerLifetime(of request: SendScriptRequest) -> Duration {
+        let lifetime = min(request.answerLifetime / 2, configuration.ownIDLifetime)
+        // The answers to the parts of a finished send are kept as long as the send's.
+        return if case .part = request.mode { min(lifetime, configuration.sendIDLifetime / 2) } else { lifetime }
     }
 }
 
@@ -296,7 +335,7 @@ extension QueueListenError {
 }
 
 extension PostOfficeConfiguration {
-    /// The time for which answers to sends without a caller's id are kept: longer than any such
-    /// send is retried.
-    var ownIDLifetime: Duration { max(.seconds(60), callTimeout * 4) }
+    /// The time for which answers to sends without a caller's id are kept: longer than any such send is retried, and than
+    /// a failover takes, after which it may be sent again.
+    var ownIDLifetime: Duration { max(.seconds(300), callTimeout * 4) }
 }

@@ -77,7 +77,12 @@ struct ForeignNode: Sendable {
             _ = try await run(
                 "repair", [key("meta"), key("box:\(names[damaged - 1])"), key("mail:\(names[damaged - 1])")],
                 [RedisArgument(Packed.short(1) + Array("epoch-8\(number)".utf8)), RedisArgument(own)])
-            reply = try await self.reply("send", keys, [RedisArgument(header + knowledge)] + bodies)
+            // The position is lost, and is not passed again.
+            var rest = knowledge
+            if !rest.isEmpty {
+                rest.replaceSubrange((24 * damaged - 24)..<(24 * damaged), with: [UInt8](repeating: 0, count: 24))
+            }
+            reply = try await self.reply("send", keys, [RedisArgument(header + rest)] + bodies)
         }
         guard let results = reply.bytes else { return Self.words(reply) }
         return ["ok"]

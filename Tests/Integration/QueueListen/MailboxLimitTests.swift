@@ -36,8 +36,9 @@ extension QueueListenTests {
                 let mustLose = Atomic(false)
                 let unstable = InterposedRedis(
                     redis,
-                    before: { _ in
-                        guard mustLose.exchange(false, ordering: .relaxed) else { return }
+                    before: { keys in
+                        // The keys of a send.
+                        guard keys.count == 4, mustLose.exchange(false, ordering: .relaxed) else { return }
                         throw RedisError(.connectionLost, "the connection was lost", mayHaveRun: true)
                     })
                 var configuration = PostOfficeConfiguration()

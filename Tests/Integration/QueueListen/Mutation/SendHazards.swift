@@ -75,7 +75,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "a part of a cross-partition send that arrives too late has no effect",
-            guardian: "if request_mode == 2 and now > request_deadline then", without: "if false then"
+            guardian: "if now > request_condition then", without: "if false then"
         ) { node, _ in
             _ = try await node.send(["a"], to: ["alice"], number: 1, part: .deliver(until: 1))
             return try await node.texts(in: "alice").isEmpty

@@ -25,8 +25,9 @@ extension MailWorld {
         world.note(
             "\(call.process.process.name) reads \(seat.mailbox) as \(seat.device) after \(call.after?.index ?? -1): \(delivery.messages.map(\.index)), \(delivery.skipped) skipped, at \(delivery.cursor.index)"
         )
+        let isRewound = rewind(call)
         switch delivery.status {
-        case .messages(let messages): checkMessages(call, delivery, messages)
+        case .messages(let messages): checkMessages(call, delivery, messages, isRewound: isRewound)
         case .timedOut: checkTimeout(call, delivery)
         case .superseded:
             let others = seat.calls.enumerated().filter {
@@ -36,6 +37,11 @@ extension MailWorld {
             return
         case .reset, .forked, .truncated:
             if lastRead(call)?.lastGap ?? -1 < call.began { fail(call, "has a gap that Redis has not replied") }
+            if case .forked = delivery.status, let after = call.after, hasReceivedWhatIsLost(call, after) {
+                fail(call, "reports a fork, and its process remembers what is lost")
+            }
+            seat.mustSkip = []
+            seat.repeated[call.process.process.number] = nil
             seat.restart = max(seat.restart, delivery.cursor.index)
         }
         seat.cursor = delivery.cursor
@@ -53,17 +59,62 @@ extension MailWorld {
 
     // MARK: Messages
 
-    private func checkMessages(_ call: MailCall, _ delivery: Delivery, _ messages: [ReceivedMessage]) {
+    /// The messages up to a position when it was received, the last one first.
+    private func history(_ seat: Seat, upTo position: Cursor) -> [(tag: UInt64, item: MailLedger.Stored)] {
+        var history: [(UInt64, MailLedger.Stored)] = []
+        var tag = position.tag
+        while let item = ledger.stored[seat.key]?[tag], history.count < 1000 {
+            history.append((tag, item))
+            tag = item.previous
+        }
+        return history
+    }
+
+    /// Whether the process of a call has received a message as its device, and certainly remembers it.
+    private func remembers(_ tag: UInt64, _ call: MailCall) -> Bool {
+        guard let (process, at) = call.seat.received[tag] else { return false }
+        return process == call.process.process.number && at + 25_000_000 > world.now
+    }
+
+    /// Whether the process of a call has received all messages up to its position that Redis has lost.
+    private func hasReceivedWhatIsLost(_ call: MailCall, _ position: Cursor) -> Bool {
+        // Limits may have deleted what the device has not received.
+        if ledger.boxes[call.seat.key]?.record?.limits != nil { return false }
+        let lost = history(call.seat, upTo: position).prefix { $0.item.isLost }
+        return !lost.isEmpty && lost.last!.item.previous != 0 && lost.allSatisfy { remembers($0.tag, call) }
+    }
+
+    /// After a loss, reading begins before the position of a call, and what was received up to it is skipped.
+    ///
+    /// - Returns: whether Redis has lost the position.
+    private func rewind(_ call: MailCall) -> Bool {
+        let seat = call.seat
+        if call.after == nil || call.after != seat.cursor { seat.mustSkip = [] }
+        // Without a cursor, the call has got the position that the device had acknowledged.
+        guard let after = call.after ?? seat.cursor, ledger.stored[seat.key]?[after.tag]?.isLost ?? false else {
+            return false
+        }
+        for (tag, item) in history(seat, upTo: after) {
+            seat.repeated[call.process.process.number, default: [:]][item.entry.text] = tag
+            if remembers(tag, call), call.after == seat.cursor { seat.mustSkip.insert(item.entry.text) }
+        }
+        return true
+    }
+
+    private func checkMessages(
+        _ call: MailCall, _ delivery: Delivery, _ messages: [ReceivedMessage], isRewound: Bool
+    ) {
         let (seat, cursor) = (call.seat, delivery.cursor)
+        let repeated = seat.repeated[call.process.process.number] ?? [:]
         let start = cursor.index - messages.count - delivery.skipped
         let device = ledger.boxes[seat.key]?.devices[seat.device]
         let acknowledged = max(device?.acknowledged ?? 0, lastRead(call)?.acknowledged ?? 0)
         if let after = call.after {
             if cursor.epoch != after.epoch { return fail(call, "continues in another epoch") }
-            if start < after.index || start > max(after.index, acknowledged) {
+            if start < after.index && !isRewound || start > max(after.index, acknowledged) {
                 fail(call, "continues after \(start)")
             }
-        } else if let before = call.acknowledged, before >= 0, device?.since ?? .max < call.began,
+        } else if !isRewound, let before = call.acknowledged, before >= 0, device?.since ?? .max < call.began,
             start < before || start > max(acknowledged, before)
         {
             fail(call, "continues after \(start), acknowledged were \(before), now \(acknowledged)")
@@ -77,8 +128,13 @@ extension MailWorld {
             if let message = expected.first, message.index == index {
                 expected = expected.dropFirst()
                 check(message, item, call)
-                seat.received.insert(tag)
-            } else {
+                if seat.mustSkip.contains(item.entry.text), let earlier = repeated[item.entry.text],
+                    remembers(earlier, call)
+                {
+                    fail(call, "delivers \"\(item.entry.text)\" again")
+                }
+                seat.received[tag] = (call.process.process.number, world.now)
+            } else if repeated[item.entry.text] == nil {
                 checkSkipped(item, call)
             }
             tag = item.previous

@@ -16,8 +16,10 @@ struct MailLedger {
         var previous: UInt64
         /// When it was stored, in the world's time.
         var at: Time
+        /// When Redis has lost it, in the world's time.
+        var lostAt: Time?
         /// Whether Redis has lost it.
-        var isLost = false
+        var isLost: Bool { lostAt != nil }
         /// Whether a later message with its collapse key has replaced it.
         var isReplaced = false
     }
@@ -205,6 +207,17 @@ struct MailLedger {
 
     // MARK: Losses
 
+    /// The time for which senders remember what was confirmed.
+    static let repairTime = Duration.seconds(60)
+
+    /// Whether a living sender must have sent a message again that Redis has lost, each time.
+    func isRepairable(_ text: String, in name: String) -> Bool {
+        (texts[name]?[text] ?? []).allSatisfy { tag in
+            let item = stored[name]![tag]!
+            return item.lostAt.map { $0 - item.at < Self.repairTime.microseconds / 2 } ?? false
+        }
+    }
+
     /// A replica is the master, and may lack the last writes.
     mutating func promoted(_ server: SimulatedRedis, at now: Time) {
         for name in boxes.keys.sorted() {
@@ -215,7 +228,7 @@ struct MailLedger {
             var hasLost = old != nil && new == nil
             for (tag, item) in stored[name] ?? [:] where !item.isLost {
                 if item.entry.index > last || item.entry.index > new!.from && !kept.contains(tag) {
-                    stored[name]![tag]!.isLost = true
+                    stored[name]![tag]!.lostAt = now
                     hasLost = true
                 }
             }

@@ -162,7 +162,7 @@ final class MailTask: @unchecked Sendable {
             }
         }
         for message in messages where message.collapseKey == nil {
-            mail.confirmed.append((message.content, boxes.map(mail.key)))
+            mail.confirmed.append((message.content, boxes.map(mail.key), owner))
         }
     }
 
@@ -172,7 +172,8 @@ final class MailTask: @unchecked Sendable {
         guard let tag = mail.ledger.texts[key]?[text]?.last, let item = items[tag], !item.isLost else { return }
         if let (earlier, at) = owner.known[key], at < begun, item.at >= begun, let last = items[earlier], last.isLost,
             mail.ledger.boxes[key]?.record?.limits == nil, last.epoch == item.epoch,
-            item.entry.index < last.entry.index + 30
+            item.entry.index < last.entry.index + 30,
+            mail.ledger.texts[key]?[last.entry.text]?.allSatisfy({ items[$0]!.isLost }) ?? true
         {
             world.violation(
                 "\(key): \(owner.process.name) has sent \"\(text)\", and the loss of \(last.entry.index) is not reported"

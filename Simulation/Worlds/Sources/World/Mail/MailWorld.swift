@@ -31,8 +31,12 @@ final class Seat: @unchecked Sendable {
     weak var owner: SimulatedProcess?
     /// The position after what was delivered last.
     var cursor: Cursor?
-    /// The tags of the messages that were delivered to the application.
-    var received: Set<UInt64> = []
+    /// The tags of the messages that were delivered to the application, each with the process and the time.
+    var received: [UInt64: (process: Int, at: Time)] = [:]
+    /// What the device had received when Redis lost its position, with the tags then, by process: what it may skip since.
+    var repeated: [Int: [String: UInt64]] = [:]
+    /// What no call may deliver again, because all calls since have continued after the one before.
+    var mustSkip: Set<String> = []
     /// The index after which reading has begun again, after a gap.
     var restart = 0
     /// When calls of listen have begun, for each of them.
@@ -59,8 +63,8 @@ final class MailWorld: @unchecked Sendable {
     /// Whether receivers store their cursors in a key of their own.
     let storesCursor: Bool
     var ledger = MailLedger()
-    /// The messages that were confirmed: what was sent, and the recipients.
-    var confirmed: [(text: String, boxes: [String])] = []
+    /// The messages that were confirmed: what was sent, the recipients, and the sender.
+    var confirmed: [(text: String, boxes: [String], sender: MailProcess)] = []
     /// All messages without a collapse key, with their recipients.
     var attempted: [(text: String, boxes: [String])] = []
     /// The calls of listen under way, by number.
@@ -86,6 +90,7 @@ final class MailWorld: @unchecked Sendable {
         var configuration = PostOfficeConfiguration()
         configuration.partitions = plan.partitions
         configuration.takeOverAfter = .seconds(4)
+        configuration.repairTime = MailLedger.repairTime
         return configuration
     }
 
@@ -162,13 +167,14 @@ final class MailWorld: @unchecked Sendable {
     }
 
     func checkEnd() {
-        for (text, boxes) in confirmed {
+        for (text, boxes, sender) in confirmed {
             for box in boxes {
                 let tags = (ledger.texts[box]?[text] ?? []).filter { !ledger.stored[box]![$0]!.isLost }
                 if let tag = tags.first {
                     for seat in seats where seat.key == box { checkReceived(tag, seat) }
-                } else if ledger.boxes[box]!.losses == 0 {
-                    world.violation("\(box) has lost \"\(text)\"")
+                } else if ledger.boxes[box]!.losses == 0 || !sender.process.isDead && ledger.isRepairable(text, in: box)
+                {
+                    world.violation("\(box) has lost \"\(text)\" of \(sender.process.name)")
                 }
             }
         }
@@ -187,7 +193,10 @@ final class MailWorld: @unchecked Sendable {
         let stored = ledger.stored[seat.key]![tag]!
         let entry = stored.entry
         let now = world.serverTime
-        guard let since = box.devices[seat.device]?.since, since < stored.at, !seat.received.contains(tag),
+        // A copy that was sent again after a loss is the same message.
+        let copies = ledger.texts[seat.key]?[entry.text] ?? [tag]
+        guard let since = box.devices[seat.device]?.since, since < stored.at,
+            copies.allSatisfy({ seat.received[$0] == nil }),
             entry.index > seat.restart, !entry.isSkipped(at: now),
             !(box.record?.entry(entry.index) ?? entry).isSkipped(at: now)
         else { return }

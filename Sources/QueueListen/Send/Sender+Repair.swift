@@ -1,0 +1,207 @@
+// After a failover: sends again what Redis has confirmed and lost.
+//
+// Replication is asynchronous, so a promoted replica may lack the last writes. On each new connection, and when a mailbox
+// lacks a message that was confirmed, the sender compares the answers that Redis keeps with the sends that it remembers,
+// and repeats those whose answers are missing, in their order, under their numbers: a send that Redis has takes no effect
+// again. No other send begins meanwhile. One that is under way already cannot overtake them: Redis refuses it in its
+// place (`behind`), or because its mailbox lacks an earlier message (`damaged`).
+import CoordinationBase
+import Hiredis
+
+extension Sender {
+    /// Begins to send again what Redis has lost.
+    ///
+    /// - Returns: the number of reasons for a repair so far; `nil` if there is nothing to send again.
+    @discardableResult
+    func repairLosses() -> Int? {
+        state.withLock { state in
+            state.repairCount += 1
+            state.places.forgetConfirmed()
+            if state.isRepairing { return state.repairCount }
+            if state.sends.sends.isEmpty { return nil }
+            state.isRepairing = true
+            Task { await repair() }
+            return state.repairCount
+        }
+    }
+
+    private func repair() async {
+        var sends: [ConfirmedSend] = []
+        var messageCount = 0
+        var count: Int
+        repeat {
+            count = state.withLock { state in
+                state.places.forgetConfirmed()
+                sends += state.sends.takeAll()
+                return state.repairCount
+            }
+            let round = Round(count: count, answers: await answers(to: sends))
+            messageCount += await check(&sends, round)
+            // If there was a reason for another repair meanwhile, it begins with the first send again.
+        } while !endRepair(sends, after: count)
+        if messageCount > 0 { instruments.repaired(messageCount) }
+    }
+
+    /// One pass over the remembered sends. It ends early when there is a reason for another repair.
+    private struct Round {
+        /// The number of reasons for a repair.
+        var count: Int
+        /// The number of the last request that was answered in each place.
+        var answers: [Int: Int]
+    }
+
+    /// Checks sends in their order, and removes those that cannot be sent again.
+    ///
+    /// - Returns: the number of messages that were stored again.
+    private func check(_ sends: inout [ConfirmedSend], _ round: Round) async -> Int {
+        var (next, messageCount) = (0, 0)
+        while next < sends.count, isCurrent(round) {
+            let send = sends[next]
+            if let place = send.request.place, round.answers[place] ?? 0 >= send.request.number {
+                next += 1
+                continue
+            }
+            switch await sendAgain(send, round) {
+            case .isThere: next += 1
+            case .sent(let again):
+                sends[next] = again
+                messageCount += send.encodedSend.recipients.indices.reduce(0) { $0 + send.encodedSend.count(of: $1) }
+                next += 1
+            case .failed: sends.remove(at: next)
+            case .interrupted: break
+            }
+        }
+        return messageCount
+    }
+
+    private func isCurrent(_ round: Round) -> Bool { state.withLock { $0.repairCount == round.count } }
+
+    /// Ends the repair, unless there is a reason for another one.
+    private func endRepair(_ sends: [ConfirmedSend], after count: Int) -> Bool {
+        let waiting = state.withLock { state -> [AsyncStream<Never>.Continuation]? in
+            guard state.repairCount == count else { return nil }
+            // What was confirmed meanwhile was confirmed by the server of this round.
+            let later = state.sends.takeAll()
+            for send in sends + later { state.sends.append(send) }
+            state.isRepairing = false
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting ?? [] { continuation.finish() }
+        return waiting != nil
+    }
+
+    /// Returns when the repair has ended, the time has come, or the task was cancelled.
+    func untilRepaired(before end: Duration) async {
+        let (ends, continuation) = AsyncStream.makeStream(of: Never.self)
+        let isRepairing = state.withLock { state in
+            if state.isRepairing { state.waiting.append(continuation) }
+            return state.isRepairing
+        }
+        guard isRepairing else { return }
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask { for await _ in ends {} }
+            group.addTask { [clock] in try? await clock.sleep(max(.zero, end - clock.now())) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+
+    /// The number of the last request of this sender that was answered in each place, as far as Redis replies.
+    private func answers(to sends: [ConfirmedSend]) async -> [Int: Int] {
+        let places = Set(sends.compactMap(\.request.place)).sorted()
+        guard !places.isEmpty else { return [:] }
+        let fields = places.map { place in
+            var field = PackedBytes()
+            field.uint16(place)
+            return RedisArgument.bytes(field.bytes)
+        }
+        let command = RedisCommand(["HMGET", .string(partition.keys.sent(name))] + fields)
+        let replies = try? await redis.send(command, timeout: configuration.callTimeout).array
+        var answers: [Int: Int] = [:]
+        for (place, reply) in zip(places, replies ?? []) {
+            // A stored answer begins with the number of its request.
+            var reader = ByteReader(reply.bytes ?? [])
+            answers[place] = reader.number()
+        }
+        return answers
+    }
+
+    // MARK: Send again
+
+    private enum Repetition {
+        /// Redis has it.
+        case isThere
+        case sent(ConfirmedSend)
+        /// It is refused, or its answer may have expired, so that it could be sent twice.
+        case failed
+        /// There is a reason for another repair.
+        case interrupted
+    }
+
+    /// Repeats a request, until Redis answers.
+    private func sendAgain(_ send: ConfirmedSend, _ round: Round) async -> Repetition {
+        var pause = Duration.milliseconds(20)
+        while isCurrent(round) {
+            guard clock.now() < send.repeatableUntil else { return .failed }
+            do {
+                switch try await repeatOnce(send) {
+                case let repetition?: return repetition
+                case nil: continue
+                }
+            } catch {
+                guard QueueListenError(error).isTransient else { return .failed }
+            }
+            do { try await clock.sleep(pause) } catch { return .failed }
+            pause = min(pause * 2, .seconds(1))
+        }
+        return .interrupted
+    }
+
+    /// Repeats a request.
+    ///
+    /// - Returns: `nil` if it must be repeated at once.
+    private func repeatOnce(_ send: ConfirmedSend) async throws -> Repetition? {
+        var request = send.request
+        let encodedSend = send.encodedSend.aged(by: clock.now() - send.sentAt)
+        // A part of a cross-partition send keeps its time limit. Other requests have none, because they have numbers.
+        request.mode = .part(until: Self.noDeadline)
+        if case .part = send.request.mode {
+            let time = try await serverTime(until: clock.now() + configuration.callTimeout)
+            request.mode = .part(until: time + CrossPartitionSender.deliveryWindow)
+        }
+        let tags = encodedSend.newTags()
+        // A mailbox that Redis has lost as a whole gets the epoch that its readers know.
+        let epochs = send.results.map { Cursor(epoch: $0.epoch, index: 0, tag: 0) }
+        let header = request.header(encodedSend, in: partition, after: 0, tags, epochs)
+        let began = clock.now()
+        let reply = try await redis.script(
+            Scripts.send, keys: encodedSend.keys(in: partition, sender: request.sender),
+            arguments: [.bytes(header)] + encodedSend.arguments(), timeout: configuration.callTimeout / 2)
+        if let bytes = reply.bytes, let results = Self.results(bytes, of: encodedSend) {
+            var again = send
+            (again.results, again.confirmedAt) = (results, clock.now())
+            again.repeatableUntil = began + answerLifetime(of: send.request)
+            state.withLock { state in
+                for recipient in encodedSend.recipients { state.messages.forget(recipient) }
+                state.messages.record(again, tags)
+            }
+            return .sent(again)
+        }
+        switch reply.array?.first?.string {
+        case "ok", "stale": return .isThere
+        case "again", "late": return nil
+        case "damaged":
+            guard let number = reply.array?.last?.integer, encodedSend.recipients.indices.contains(number - 1) else {
+                return .failed
+            }
+            try await reportLoss(
+                in: encodedSend.recipients[number - 1], known: .none, until: clock.now() + configuration.callTimeout)
+            return nil
+        default: return .failed
+        }
+    }
+
+    /// A time that does not come, exact in the scripts.
+    private static var noDeadline: Int { 1 << 52 }
+}
