@@ -10,6 +10,8 @@ struct ConfirmedSend: Sendable {
 
     var encodedSend: EncodedSend
     var request: SendScriptRequest
+    /// Whether it was confirmed as soon as it was carried out: it waited for no replica and no disk.
+    var isInOrder: Bool
     /// For each recipient.
     var results: [Result]
     let sentAt: Duration

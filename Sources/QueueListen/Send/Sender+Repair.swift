@@ -11,10 +11,13 @@ import Hiredis
 extension Sender {
     /// Begins to send again what Redis has lost.
     ///
-    /// - Returns: the number of reasons for a repair so far; `nil` if there is nothing to send again.
+    /// - Parameter count: the number of reasons for a repair of which the caller knows; with a later one the repair is under
+    ///   way or done. `nil`: there is another reason.
+    /// - Returns: the number of reasons so far; `nil` if there is nothing to send again.
     @discardableResult
-    func repairLosses() -> Int? {
+    func repairLosses(since count: Int? = nil) -> Int? {
         state.withLock { state in
+            if let count, count < state.repairCount { return state.repairCount }
             state.repairCount += 1
             state.places.forgetConfirmed()
             if state.isRepairing { return state.repairCount }
@@ -35,7 +38,7 @@ extension Sender {
                 sends += state.sends.takeAll()
                 return state.repairCount
             }
-            let round = Round(count: count, answers: await answers(to: sends))
+            let round = Round(count: count, isAnswered: await areAnswered(sends))
             messageCount += await check(&sends, round)
             // If there was a reason for another repair meanwhile, it begins with the first send again.
         } while !endRepair(sends, after: count)
@@ -46,31 +49,30 @@ extension Sender {
     private struct Round {
         /// The number of reasons for a repair.
         var count: Int
-        /// The number of the last request that was answered in each place.
-        var answers: [Int: Int]
+        /// For each send, whether Redis has its answer.
+        var isAnswered: [Bool]
     }
 
     /// Checks sends in their order, and removes those that cannot be sent again.
     ///
     /// - Returns: the number of messages that were stored again.
     private func check(_ sends: inout [ConfirmedSend], _ round: Round) async -> Int {
-        var (next, messageCount) = (0, 0)
-        while next < sends.count, isCurrent(round) {
-            let send = sends[next]
-            if let place = send.request.place, round.answers[place] ?? 0 >= send.request.number {
-                next += 1
-                continue
+        var messageCount = 0
+        var checked: [ConfirmedSend] = []
+        for (position, send) in sends.enumerated() {
+            if !isCurrent(round) {
+                checked += sends[position...]
+                break
             }
-            switch await sendAgain(send, round) {
-            case .isThere: next += 1
+            switch round.isAnswered[position] ? .isThere : await sendAgain(send, round) {
+            case .isThere, .interrupted: checked.append(send)
             case .sent(let again):
-                sends[next] = again
+                checked.append(again)
                 messageCount += send.encodedSend.recipients.indices.reduce(0) { $0 + send.encodedSend.count(of: $1) }
-                next += 1
-            case .failed: sends.remove(at: next)
-            case .interrupted: break
+            case .failed: break
             }
         }
+        sends = checked
         return messageCount
     }
 
@@ -107,24 +109,34 @@ extension Sender {
         }
     }
 
-    /// The number of the last request of this sender that was answered in each place, as far as Redis replies.
-    private func answers(to sends: [ConfirmedSend]) async -> [Int: Int] {
-        let places = Set(sends.compactMap(\.request.place)).sorted()
-        guard !places.isEmpty else { return [:] }
-        let fields = places.map { place in
-            var field = PackedBytes()
-            field.uint16(place)
-            return RedisArgument.bytes(field.bytes)
+    /// Whether Redis has the answers to sends, as far as it replies.
+    ///
+    /// A server has a beginning of what was carried out. So if it has all of the last answers, it has the others as well:
+    /// this asks from the last one on. The order of confirmations differs from that by the sends under way at once.
+    private func areAnswered(_ sends: [ConfirmedSend]) async -> [Bool] {
+        var isAnswered = sends.map { _ in true }
+        var (end, needed) = (sends.count, state.withLock { max($0.maxAttempts, 128) })
+        while end > 0, needed > 0 {
+            let start = max(0, end - 256)
+            let commands = sends[start..<end].map { send -> RedisCommand in
+                var field = PackedBytes()
+                field.uint16(send.request.place ?? 0)
+                return ["HGET", .string(partition.keys.sent(send.request.sender)), .bytes(field.bytes)]
+            }
+            let replies = try? await redis.pipeline(commands, timeout: configuration.callTimeout)
+            for position in (start..<end).reversed() {
+                // A stored answer begins with the number of its request.
+                var answer = ByteReader(replies?[position - start].bytes ?? [])
+                isAnswered[position] = answer.number() ?? 0 >= sends[position].request.number
+                if !isAnswered[position] {
+                    needed = state.withLock { max($0.maxAttempts, 128) }
+                } else if sends[position].isInOrder {
+                    needed -= 1
+                }
+            }
+            end = start
         }
-        let command = RedisCommand(["HMGET", .string(partition.keys.sent(name))] + fields)
-        let replies = try? await redis.send(command, timeout: configuration.callTimeout).array
-        var answers: [Int: Int] = [:]
-        for (place, reply) in zip(places, replies ?? []) {
-            // A stored answer begins with the number of its request.
-            var reader = ByteReader(reply.bytes ?? [])
-            answers[place] = reader.number()
-        }
-        return answers
+        return isAnswered
     }
 
     // MARK: Send again

@@ -13,6 +13,9 @@ final class Sender: Sendable {
         var isRepairing = false
         /// The attempts that wait for the end of the repair.
         var waiting: [AsyncStream<Never>.Continuation] = []
+        /// The attempts under way, and the maximum that there has been.
+        var attempts = 0
+        var maxAttempts = 0
         /// How often there was a reason for a repair. A send that was confirmed meanwhile is checked too.
         var repairCount = 0
     }
@@ -140,14 +143,14 @@ final class Sender: Sendable {
     ) async throws(QueueListenError) -> [Int] {
         let outcome = try await exchange(encodedSend, request, writes, end)
         if let bytes = outcome.reply.bytes, let results = Self.results(bytes, of: encodedSend) {
-            record(results, encodedSend, request, outcome.attempt, outcome.attempt.tags)
+            record(results, encodedSend, request, outcome.attempt, outcome.attempt.tags, writes)
             return results.map(\.firstIndex)
         }
         // The answer of an earlier attempt. The tags are those of that attempt, so they are unknown.
         guard let parts = outcome.reply.array, parts.first?.string == "ok",
             let results = Self.results(parts.last?.bytes ?? [], of: encodedSend)
         else { throw refusal(outcome.reply, encodedSend, mayComeLate: outcome.mayComeLate) }
-        record(results, encodedSend, request, outcome.attempt, nil)
+        record(results, encodedSend, request, outcome.attempt, nil, writes)
         return results.map(\.firstIndex)
     }
 
@@ -183,6 +186,8 @@ final class Sender: Sendable {
             let (tags, now) = (encodedSend.newTags(), clock.now())
             let attempt = state.withLock { state -> Attempt? in
                 guard !state.isRepairing else { return nil }
+                state.attempts += 1
+                state.maxAttempts = max(state.attempts, state.maxAttempts)
                 return Attempt(
                     tags: tags, earlier: request.place.map { state.places.confirmed(in: $0, at: now) } ?? 0,
                     known: state.messages.cursors(of: encodedSend.recipients), repairCount: state.repairCount,
@@ -213,11 +218,12 @@ final class Sender: Sendable {
         let keys = encodedSend.keys(in: partition, sender: request.sender)
         let messages = encodedSend.arguments()
         var mayComeLate = false
-        /// The number of reasons for a repair after which a mailbox lacked a confirmed message.
-        var repairsBefore = -1
+        /// The number of reasons for a repair with the one after which a mailbox must have what can be sent again.
+        var repairedFrom = Int.max
         while true {
             let outcome = try await repeating(until: end, clock, throwing: QueueListenError.self) {
                 let attempt = try await attempt(encodedSend, request, until: end)
+                defer { state.withLock { $0.attempts -= 1 } }
                 let header = request.header(
                     encodedSend, in: partition, after: attempt.earlier, attempt.tags, attempt.known)
                 do {
@@ -232,13 +238,15 @@ final class Sender: Sendable {
             }
             switch outcome.reply.array?.first?.string {
             case "again" where clock.now() < end: break
-            case "behind" where clock.now() < end: repairLosses()
+            case "behind" where clock.now() < end: repairLosses(since: outcome.attempt.repairCount)
             case "damaged" where clock.now() < end:
                 guard let number = outcome.reply.array?.last?.integer,
                     encodedSend.recipients.indices.contains(number - 1)
                 else { return outcome }
-                if outcome.attempt.repairCount > repairsBefore, let count = repairLosses() {
-                    repairsBefore = count
+                if outcome.attempt.repairCount < repairedFrom,
+                    let count = repairLosses(since: outcome.attempt.repairCount)
+                {
+                    repairedFrom = count
                     continue
                 }
                 let known = outcome.attempt.known
@@ -304,11 +312,12 @@ final class Sender: Sendable {
     /// - Parameter tags: of its messages, if they are known.
     private func record(
         _ results: [ConfirmedSend.Result], _ encodedSend: EncodedSend, _ request: SendScriptRequest,
-        _ attempt: Attempt, _ tags: [UInt64]?
+        _ attempt: Attempt, _ tags: [UInt64]?, _ writes: DurableWrites
     ) {
         let send = ConfirmedSend(
-            encodedSend: encodedSend, request: request, results: results, sentAt: attempt.began,
-            confirmedAt: clock.now(), repeatableUntil: attempt.began + answerLifetime(of: request))
+            encodedSend: encodedSend, request: request, isInOrder: writes.durability == .memory, results: results,
+            sentAt: attempt.began, confirmedAt: clock.now(),
+            repeatableUntil: attempt.began + answerLifetime(of: request))
         let isOfEarlierConnection = state.withLock { state in
             if let tags { state.messages.record(send, tags) }
             state.sends.append(send)

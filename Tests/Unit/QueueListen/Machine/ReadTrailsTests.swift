@@ -119,7 +119,7 @@ import Testing
         return ConfirmedSend(
             encodedSend: EncodedSend(contents: [content], recipients: ["m"]),
             request: SendScriptRequest(sender: "s", number: number, answerLifetime: .seconds(600), fingerprint: "0"),
-            results: [(1, 1)], sentAt: time, confirmedAt: time, repeatableUntil: time + .seconds(300))
+            isInOrder: true, results: [(1, 1)], sentAt: time, confirmedAt: time, repeatableUntil: time + .seconds(300))
     }
 
     @Test("they are kept for a time that is counted from the last one, and within the bytes")

@@ -78,10 +78,13 @@ extension MailWorld {
 
     /// Whether the process of a call has received all messages up to its position that Redis has lost.
     private func hasReceivedWhatIsLost(_ call: MailCall, _ position: Cursor) -> Bool {
-        // Limits may have deleted what the device has not received.
-        if ledger.boxes[call.seat.key]?.record?.limits != nil { return false }
         let lost = history(call.seat, upTo: position).prefix { $0.item.isLost }
-        return !lost.isEmpty && lost.last!.item.previous != 0 && lost.allSatisfy { remembers($0.tag, call) }
+        guard let first = lost.last?.item, first.previous != 0, let record = ledger.boxes[call.seat.key]?.record else {
+            return false
+        }
+        // Limits, or another process that has read as the device, may have deleted what this one has not received.
+        if record.limits != nil || record.from >= first.entry.index { return false }
+        return lost.allSatisfy { remembers($0.tag, call) }
     }
 
     /// After a loss, reading begins before the position of a call, and what was received up to it is skipped.
@@ -89,14 +92,19 @@ extension MailWorld {
     /// - Returns: whether Redis has lost the position.
     private func rewind(_ call: MailCall) -> Bool {
         let seat = call.seat
-        if call.after == nil || call.after != seat.cursor { seat.mustSkip = [] }
+        let process = call.process.process.number
+        if call.after == nil || call.after != seat.cursor || process != seat.lastProcess { seat.mustSkip = [] }
+        seat.lastProcess = process
         // Without a cursor, the call has got the position that the device had acknowledged.
         guard let after = call.after ?? seat.cursor, ledger.stored[seat.key]?[after.tag]?.isLost ?? false else {
             return false
         }
         for (tag, item) in history(seat, upTo: after) {
             seat.repeated[call.process.process.number, default: [:]][item.entry.text] = tag
-            if remembers(tag, call), call.after == seat.cursor { seat.mustSkip.insert(item.entry.text) }
+            // One that has expired for the server, or was replaced, was skipped if it was read again.
+            if item.entry.life == 0, item.entry.key.isEmpty, remembers(tag, call), call.after == seat.cursor {
+                seat.mustSkip.insert(item.entry.text)
+            }
         }
         return true
     }

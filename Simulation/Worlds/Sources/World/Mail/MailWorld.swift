@@ -35,8 +35,10 @@ final class Seat: @unchecked Sendable {
     var received: [UInt64: (process: Int, at: Time)] = [:]
     /// What the device had received when Redis lost its position, with the tags then, by process: what it may skip since.
     var repeated: [Int: [String: UInt64]] = [:]
-    /// What no call may deliver again, because all calls since have continued after the one before.
+    /// What no call of the process that has called last may deliver again, because all calls since have continued after the
+    /// one before.
     var mustSkip: Set<String> = []
+    var lastProcess = -1
     /// The index after which reading has begun again, after a gap.
     var restart = 0
     /// When calls of listen have begun, for each of them.

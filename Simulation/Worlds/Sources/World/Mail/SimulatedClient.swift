@@ -158,11 +158,13 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
         return Subscription(queue: queue, source: channels)
     }
 
-    // What mailboxes do not use in a world.
-
     func pipeline(_ commands: [RedisCommand], timeout: Duration?) async throws(RedisError) -> [RESPValue] {
-        throw Self.unsupported
+        var replies: [RESPValue] = []
+        for command in commands { replies.append(try await send(command, timeout: timeout, settle: nil)) }
+        return replies
     }
+
+    // What mailboxes do not use in a world.
 
     func withDedicatedConnection<Value>(
         timeout: Duration?, _ body: (DedicatedConnection) async throws -> Value
