@@ -151,8 +151,27 @@ extension Sender {
         case interrupted
     }
 
-    /// Repeats a request, until Redis answers.
+    /// Sends again what Redis has lost.
     private func sendAgain(_ send: ConfirmedSend, _ round: Round) async -> Repetition {
+        let recipients = send.encodedSend.recipients
+        // It will have another place in the mailboxes, also if that is not confirmed.
+        let known = state.withLock { state in
+            defer { for recipient in recipients { state.messages.forget(recipient) } }
+            return state.messages.cursors(of: recipients)
+        }
+        let repetition = await repeatUntilAnswered(send, round)
+        if case .failed = repetition {
+            // The next send to the mailbox reports the loss.
+            state.withLock { state in
+                for (recipient, cursor) in zip(recipients, known) where cursor != .none {
+                    state.messages.record(cursor, in: recipient)
+                }
+            }
+        }
+        return repetition
+    }
+
+    private func repeatUntilAnswered(_ send: ConfirmedSend, _ round: Round) async -> Repetition {
         var pause = Duration.milliseconds(20)
         while isCurrent(round) {
             guard clock.now() < send.repeatableUntil else { return .failed }
@@ -183,8 +202,9 @@ extension Sender {
             request.mode = .part(until: time + CrossPartitionSender.deliveryWindow)
         }
         let tags = encodedSend.newTags()
-        // A mailbox that Redis has lost as a whole gets the epoch that its readers know.
-        let epochs = send.results.map { Cursor(epoch: $0.epoch, index: 0, tag: 0) }
+        // A mailbox that Redis has lost as a whole gets the epoch that its readers know. The tag is not that of an empty
+        // mailbox, so that the script looks.
+        let epochs = send.results.map { Cursor(epoch: $0.epoch, index: 0, tag: 1) }
         let header = request.header(encodedSend, in: partition, after: 0, tags, epochs)
         let began = clock.now()
         let reply = try await redis.script(
@@ -194,10 +214,7 @@ extension Sender {
             var again = send
             (again.results, again.confirmedAt) = (results, clock.now())
             again.repeatableUntil = began + answerLifetime(of: send.request)
-            state.withLock { state in
-                for recipient in encodedSend.recipients { state.messages.forget(recipient) }
-                state.messages.record(again, tags)
-            }
+            state.withLock { $0.messages.record(again, tags) }
             return .sent(again)
         }
         switch reply.array?.first?.string {

@@ -41,9 +41,11 @@ final class Sender: Sendable {
         self.configuration = configuration
         self.clock = clock
         self.instruments = instruments
-        let sends = ConfirmedSends(
-            maxBytes: configuration.repairBytes / configuration.partitions, maxAge: configuration.repairTime)
-        state = Locked(State(sends: sends))
+        // The largest send fits.
+        let largest = SendRequest.maxBytes * 2
+        let maxBytes = max(
+            configuration.repairBytes / configuration.partitions, min(configuration.repairBytes, largest))
+        state = Locked(State(sends: ConfirmedSends(maxBytes: maxBytes, maxAge: configuration.repairTime)))
         let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] in
             self?.repairLosses()
             return []

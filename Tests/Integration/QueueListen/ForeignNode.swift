@@ -51,20 +51,23 @@ struct ForeignNode: Sendable {
     /// The elements of a reply as text; empty if the server refused.
     typealias Reply = [String]
 
-    /// - Parameter knowledge: '<c8dc8' for each recipient, or empty.
+    /// - Parameters:
+    ///   - earlier: the number of an earlier request in the same place, which Redis must have; 0 for none.
+    ///   - knowledge: '<c8dc8' for each recipient, or empty.
     /// - Returns: `ok` and the index of the first message of each recipient, or a refusal.
     func send(
-        _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, part: Part? = nil,
+        _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, after earlier: Int = 0,
+        part: Part? = nil,
         fingerprint: String = "fingerpr", tag: String = "tag-of-it", knowledge: [UInt8] = []
     ) async throws -> Reply {
-        var (mode, deadline) = (UInt8(0), 0)
+        var (mode, condition) = (UInt8(0), earlier)
         switch part {
         case .probe: mode = 1
-        case .deliver(let time): (mode, deadline) = (2, time)
+        case .deliver(let time): (mode, condition) = (2, time)
         case nil: break
         }
         var header = [mode] + Packed.short(1) + [0] + Packed.short(texts.count) + Array("01".utf8)
-        header += Packed.doubles(number, 60_000) + Array(fingerprint.utf8) + Packed.doubles(deadline)
+        header += Packed.doubles(number, 60_000) + Array(fingerprint.utf8) + Packed.doubles(condition)
         header += limits.packed.prefix(33)
         for position in texts.indices { header += (tag + "\(number)\(position)").utf8.suffix(8) }
         let bodies = texts.enumerated().map { position, text in

@@ -157,6 +157,16 @@ extension MailHazard {
             _ = try await node.send(["d"], to: ["alice"], number: 2, knowledge: knowledge(1, tag: "-of-it10"))
             return try await node.listen(to: "alice", after: cursor, poll: 2)[0] == "ok"
         },
+        MailHazard(
+            invariant: "M2", testDescription: "a send does not hide that an earlier one in its place is lost",
+            guardian: "elseif request_condition > answered then", without: "elseif false then"
+        ) { node, redis in
+            _ = try await node.send(["a"], to: ["alice"], number: 1)
+            _ = try await node.send(["b"], to: ["alice"], number: 2, after: 1)
+            // Redis has lost the second one, and its answer.
+            _ = try await redis.send("DEL", .string(node.key("sent:foreigner")))
+            return try await node.send(["c"], to: ["bob"], number: 3, after: 2) == ["behind"]
+        },
     ]
 }
 

@@ -139,6 +139,10 @@ struct MailLedger {
         if new.epoch != old.epoch {
             let box = boxes[name]!
             if box.losses == box.lossesOfEpoch { fail("\(name) has a new epoch, and nothing was lost") }
+            let items = stored[name] ?? [:]
+            let there = Set(items.values.filter { !$0.isLost }.map(\.entry.text))
+            let lost = Set(items.values.filter { $0.isLost && $0.epoch == old.epoch }.map(\.entry.text))
+            if lost.isSubset(of: there) { fail("\(name) has a new epoch, and what was lost is there again") }
             boxes[name]!.lossesOfEpoch = box.losses
             for device in box.devices.keys { boxes[name]!.devices[device]!.acknowledged = -1 }
         }
@@ -244,9 +248,20 @@ struct MailLedger {
             }
         }
         effects = [:]
-        highest = [:]
+        for place in highest.keys { highest[place] = Self.answered(in: place, server) }
         // Their ids may be forgotten.
         refused = refused.filter { !$0.hasSuffix(Self.misuse) }
+    }
+
+    /// The number of the last request that a server has answered in a place; 0 for none.
+    private static func answered(in place: String, _ server: SimulatedRedis) -> Int {
+        var server = server
+        let words = place.split(separator: " ")
+        let field = words.suffix(2).compactMap { UInt8($0) }
+        let key = words.dropLast(2).joined(separator: " ")
+        // A stored answer begins with the number of its request.
+        var answer = ByteReader(server.execute("HGET", Bytes(key), Bytes(field)).bytes?.array ?? [])
+        return answer.number() ?? 0
     }
 
     // MARK: Sends
@@ -275,12 +290,15 @@ struct MailLedger {
             if send.mode == 0, let limits = new.limits, new.entries.count > limits.maxMessages {
                 fail("\(name) has \(new.entries.count) messages of \(limits.maxMessages)")
             }
-            if let known = send.known(position), let old = before[position] { checkKnown(known, old, new, name) }
+            if let known = send.known(position) { checkKnown(known, before[position], new, name) }
         }
         if let earlier = effects[send.request], earlier.contains(where: { stored[$0]?[$1]?.isLost == false }) {
             fail("the request \(send.request) has had two effects")
         }
         if send.number < highest[send.place] ?? 0 { fail("the request \(send.request) comes after a later one") }
+        if send.mode == 0, send.condition > highest[send.place] ?? send.condition {
+            fail("the request \(send.request) hides that \(send.condition) in its place is lost")
+        }
         effects[send.request] = tags
         highest[send.place] = max(send.number, highest[send.place] ?? 0)
     }
@@ -297,10 +315,18 @@ struct MailLedger {
         if limits.whenFull != .reject || needed <= 0 { fail("\(names[position]) refuses, and is not full") }
     }
 
-    /// A send whose sender knows a message that the mailbox has lost must not be stored in the same epoch, unless later
-    /// messages in its place were deleted: 32 acknowledged ones, or any by limits.
-    private mutating func checkKnown(_ known: Cursor, _ old: MailRecord, _ new: MailRecord, _ name: String) {
-        guard known.index > 0, known.epoch == old.epoch else { return }
+    /// A send whose sender knows a message that the mailbox has lost must not be stored, unless later messages in its place
+    /// were deleted: 32 acknowledged ones, or any by limits. What is sent again creates a mailbox in its former epoch.
+    private mutating func checkKnown(
+        _ known: Cursor, _ before: MailRecord?, _ new: MailRecord, _ name: String
+    ) {
+        guard known.index > 0 else {
+            if before == nil, known.epoch != 0, known.epoch != new.epoch { fail("\(name) is created in another epoch") }
+            return
+        }
+        guard let old = before, known.epoch == old.epoch else {
+            return fail("\(name): a sender was not told that the mailbox is another one")
+        }
         let isThere =
             known.index > old.last
             ? false

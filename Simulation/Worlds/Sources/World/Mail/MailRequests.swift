@@ -8,6 +8,8 @@ struct MailSend {
     var number = 0
     /// The number of messages.
     var messages = 0
+    /// To send: the number of an earlier request in the same place, which Redis must have.
+    var condition = 0
     /// Where the answer is kept: the key and the place.
     var place: String
     /// What identifies the request.
@@ -23,6 +25,8 @@ struct MailSend {
         place += " \(header[6]) \(header[7])"
         var reader = ByteReader(header[8...])
         number = reader.number() ?? 0
+        _ = (reader.number(), reader.uint64())
+        condition = reader.number() ?? 0
         reader = ByteReader(header.dropFirst(73 + 8 * messages))
         while let cursor = reader.cursor() { confirmed.append(cursor) }
     }
