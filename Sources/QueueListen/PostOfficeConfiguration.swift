@@ -34,10 +34,11 @@ public struct PostOfficeConfiguration: Sendable {
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
     /// The time for which a confirmed send is remembered, to be sent again if Redis loses it in a failover: 0 to 1 min.
-    /// Default 30 s, several times what replicas may lag behind. 0: nothing is sent again.
+    /// Default 30 s. It should be longer than replicas lag behind. 0: nothing is sent again.
     public var repairTime: Duration = .seconds(30)
-    /// The maximum number of bytes of the sends that are remembered, from 0. Default 8 MiB, divided by the partitions, but
-    /// up to 2 MiB for each of them. The oldest sends are forgotten first.
+    /// The maximum number of bytes of the sends that are remembered, from 0. Default 8 MiB. The oldest are forgotten first.
+    ///
+    /// Each partition has an equal part of it, but not less than 2 MiB, in which the largest send fits.
     public var repairBytes = 8 << 20
     /// The backends that log, count and trace sends, deliveries and waits: by default those that the
     /// process has bootstrapped. `docs/observability.md` lists all of them. Names of mailboxes and

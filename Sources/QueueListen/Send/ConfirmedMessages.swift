@@ -1,5 +1,5 @@
-import CoordinationBase
 // A sender's record of the mailboxes that it has sent to.
+import CoordinationBase
 import Hiredis
 
 /// The last confirmed message in each mailbox that this sender has sent to recently.

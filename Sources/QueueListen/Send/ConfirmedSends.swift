@@ -1,5 +1,5 @@
-import CoordinationBase
 // The sends that Redis has confirmed lately, to be sent again if it loses them.
+import CoordinationBase
 import DequeModule
 import Hiredis
 

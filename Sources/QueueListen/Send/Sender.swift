@@ -1,5 +1,5 @@
-import CoordinationBase
 // Sends to the mailboxes of one partition, with retries and exactly one effect.
+import CoordinationBase
 import Hiredis
 
 /// Numbers this process's sends to one partition, and retries each until it is answered.
