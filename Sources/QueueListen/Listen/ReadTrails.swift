@@ -66,7 +66,7 @@ struct ReadTrails {
     static let time = Duration.seconds(30)
     /// The time after a new connection in which nothing is forgotten, and for which a device skips what it has received.
     static let timeAfterReconnecting = Duration.seconds(60)
-    /// The maximum number of messages that are remembered.
+    /// The maximum number of messages that are remembered, in all mailboxes of the partition.
     static let capacity = 1 << 16
 
     private var trails: [Key: Trail] = [:]
