@@ -108,6 +108,9 @@ public final class Coordinator: Sendable {
         settings.callTimeout = min(configuration.callTimeout, .maxWait)
         settings.pollInterval = min(configuration.pollInterval, .maxWait)
         settings.failsWaitersOnLoss = configuration.failsWaitersOnLoss
+        settings.repairTime = configuration.repairTime
+        settings.repairBytes = max(
+            configuration.repairBytes / configuration.partitions, min(configuration.repairBytes, 1 << 20))
         let nodeDescription = Self.nodeDescription(configuration)
         let instruments = EngineInstruments(configuration.instruments)
         let service = ServiceRun("Coordinator")

@@ -34,6 +34,15 @@ public struct CoordinatorConfiguration: Sendable {
     /// Whether waiters throw `.lost` when the session is lost. By default (`false`) they queue
     /// again in the next session.
     public var failsWaitersOnLoss = false
+    /// The time for which a confirmed operation is remembered, to be carried out again if Redis loses it in a failover:
+    /// 0 to 1 min. Default 30 s. It should be longer than replicas lag behind. 0: nothing is carried out again, and every
+    /// loss is reported.
+    public var repairTime: Duration = .seconds(30)
+    /// The maximum number of bytes of the operations that are remembered, from 0. Default 8 MiB, in which about 25,000
+    /// operations fit. The oldest are forgotten first.
+    ///
+    /// Each partition has an equal part of it, but not less than 1 MiB, unless this is less.
+    public var repairBytes = 8 << 20
     /// The name that ``Coordinator/inspect(_:limit:)`` reports for this process, besides its host
     /// and process id. Default: the name of the program.
     public var nodeName: String?
@@ -57,5 +66,8 @@ public struct CoordinatorConfiguration: Sendable {
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
+        try require(
+            repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
+        try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
     }
 }

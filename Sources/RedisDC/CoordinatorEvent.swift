@@ -11,9 +11,16 @@ public enum CoordinatorEvent: Sendable {
     /// wait fail with this error. The coordinator tries again every second. A session without
     /// heartbeats is lost after its TTL.
     case sessionRefused(RedisDCError)
-    /// Redis lost data of this namespace: signalled permits may be gone. The next operation through
-    /// a handle that can create a missing resource creates it again.
+    /// Redis lost data of this namespace that this process cannot repair: a lease, permits that others
+    /// have taken since, or what was confirmed too long ago. The next operation through a handle that
+    /// can create a missing resource creates it again.
     case dataLost
+    /// Redis had lost the last operations of this process in a failover, and the process has carried them out
+    /// again: signals, count-downs, creations, changes and ends of resources, ends of claims, and permits
+    /// that it had consumed.
+    ///
+    /// Nothing else of this process is lost, unless ``dataLost`` comes as well.
+    case repaired(operations: Int)
     /// This process has set a claim of a dead process aside that cannot be ended, because a record in
     /// Redis is damaged: its permits stay taken. ``Coordinator/list(limit:)`` reports the damaged records.
     case claimSetAside(id: String, resource: String)

@@ -27,6 +27,8 @@ package struct Event: Codable, Sendable, Equatable {
         case drained
         /// The process was notified that Redis has lost data.
         case dataLost
+        /// The process has carried out operations again that Redis had lost. `note`: their number.
+        case repaired
         /// The process was notified that its session is lost.
         case sessionLost
         /// An operation has failed, because Redis did not answer or refused it.

@@ -61,6 +61,8 @@ package struct Statistics: Sendable, Encodable {
     package private(set) var claimsLost = 0
     package private(set) var sessionsLost = 0
     package private(set) var dataLost = 0
+    /// The operations that processes have carried out again.
+    package private(set) var repaired = 0
     package private(set) var gaps = 0
     /// In seconds, the longest time for which a signal or a send waited for Redis, or in which nothing succeeded.
     package private(set) var longestWithoutService = 0.0
@@ -69,7 +71,8 @@ package struct Statistics: Sendable, Encodable {
     private var lastSuccess: UInt64?
 
     private enum CodingKeys: String, CodingKey {
-        case operations, failures, failovers, kills, claimsLost, sessionsLost, dataLost, gaps, longestWithoutService
+        case operations, failures, failovers, kills, claimsLost, sessionsLost, dataLost, repaired, gaps,
+            longestWithoutService
     }
 
     package init() {}
@@ -101,6 +104,7 @@ package struct Statistics: Sendable, Encodable {
         case .lost: claimsLost += 1
         case .sessionLost: sessionsLost += 1
         case .dataLost: dataLost += 1
+        case .repaired: repaired += event.note.flatMap { Int($0) } ?? 0
         case .gap: gaps += 1
         default: break
         }

@@ -39,7 +39,7 @@ struct EventLoopAdapter: EventLoopRedis, ForwardingRedis {
     }
 
     func sendFirst(
-        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+        for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)? { nil }
 
     /// The subscription may belong to another event loop, so the caller reads each event on its own

@@ -27,18 +27,18 @@ package protocol EventLoopRedis: Redis {
         completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
     )
 
-    /// Sends the scripts that `make` returns on each new command connection, before all other
-    /// commands.
+    /// Calls `body` with each new command connection, before all other commands: no other caller has the connection
+    /// until it has returned. It must return soon, at the latest when the connection has ended.
     ///
     /// In a cluster these are the connections to the master of a key's slot, and a master that takes
     /// the slot over counts as a new connection.
     ///
-    /// - Parameter key: a key of the scripts; `nil` for a function that returns no scripts and is
+    /// - Parameter key: a key of the scripts that are sent; `nil` for a function that sends none and is
     ///   called for the connections to all masters.
     /// - Returns: a function that ends this; `nil` when this Redis has no command connection of its
     ///   own.
     func sendFirst(
-        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+        for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)?
 
     /// Calls `sink` with each event on `serialExecutor`, and returns when the subscription ends.
@@ -73,10 +73,10 @@ extension RedisClient: EventLoopRedis {
     }
 
     package func sendFirst(
-        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+        for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)? {
         let firstScripts = servers.firstScripts
-        let id = firstScripts.add(slot: key.map { HashSlot.of($0) }, make)
+        let id = firstScripts.add(slot: key.map { HashSlot.of($0) }, body)
         return { firstScripts.remove(id) }
     }
 

@@ -1,33 +1,57 @@
-// Scripts that are sent on each new command connection before all other commands.
+// What is sent on each new command connection before all other commands.
 import NIOCore
 
-/// A script that is sent on a new command connection before all commands of other callers.
-package struct FirstScript: Sendable {
-    package var script: RedisScript
-    package var keys: [String]
-    package var arguments: [RedisArgument]
-    package var timeout: Duration
-    /// Receives the reply on the client's executor.
-    package var completion: @Sendable (Result<RESPValue, RedisError>) -> Void
+/// A new command connection, which no other caller has yet.
+package struct NewConnection: Sendable {
+    package typealias Completion = @Sendable (Result<RESPValue, RedisError>) -> Void
 
-    package init(
+    private let connection: RedisConnection?
+    /// The scripts whose sources this connection has sent.
+    private let sent = Locked(Set<ObjectIdentifier>())
+
+    init(_ connection: RedisConnection) { self.connection = connection }
+
+    private init() { connection = nil }
+
+    /// One that has ended.
+    package static var closed: NewConnection { NewConnection() }
+
+    /// Whether the connection has ended. What is posted on it fails.
+    package var isClosed: Bool { connection?.isClosed ?? true }
+
+    /// Runs a script for a caller on the client's executor, and calls `completion` there.
+    package func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration,
-        completion: @escaping @Sendable (Result<RESPValue, RedisError>) -> Void
+        completion: @escaping Completion
     ) {
-        (self.script, self.keys, self.arguments) = (script, keys, arguments)
-        (self.timeout, self.completion) = (timeout, completion)
+        guard let connection else {
+            return completion(.failure(RedisError(.connectionLost, "the connection has ended")))
+        }
+        // The source first, because the server may not know the script. Later commands follow it on the connection.
+        let isFirst = sent.withLock { $0.insert(ObjectIdentifier(script)).inserted }
+        let hash = isFirst ? nil : script.hash
+        let command = RedisCommand(
+            hash == nil ? "EVAL" : "EVALSHA", script: hash ?? script.source, keys: keys, arguments: arguments,
+            isHeartbeat: script.isHeartbeat)
+        connection.post(command, timeout: TimeAmount(timeout)) { result in
+            completion(
+                result.flatMap { reply in
+                    guard let message = reply.errorMessage else { return .success(reply) }
+                    return .failure(RedisError(serverMessage: message).naming(command.name))
+                })
+        }
     }
 }
 
-/// The sources of the scripts to send first. A new connection may lead to a server that has lost the last writes, and a
-/// later command could overwrite the evidence.
+/// The users of a client that send something first. A new connection may lead to a server that has lost the last writes,
+/// and a later command could overwrite the evidence, or overtake what is done again.
 final class FirstScripts: Sendable {
-    typealias Make = @Sendable () async -> [FirstScript]
+    typealias Body = @Sendable (NewConnection) async -> Void
 
     private struct Source {
         /// The slot of the scripts' keys; `nil` for all slots.
         var slot: Int?
-        var make: Make
+        var body: Body
     }
 
     private struct State {
@@ -38,42 +62,23 @@ final class FirstScripts: Sendable {
     private let state = Locked(State())
 
     /// - Returns: an id for ``remove(_:)``.
-    func add(slot: Int?, _ make: @escaping Make) -> Int {
+    func add(slot: Int?, _ body: @escaping Body) -> Int {
         state.withLock { state in
             state.lastID += 1
-            state.sources[state.lastID] = Source(slot: slot, make: make)
+            state.sources[state.lastID] = Source(slot: slot, body: body)
             return state.lastID
         }
     }
 
     func remove(_ id: Int) { state.withLock { $0.sources[id] = nil } }
 
-    /// Asks for the scripts, and sends them on a connection that no other caller has yet.
+    /// Lets the users send, at the same time, on a connection that no other caller has yet. Returns when all have done so.
     ///
     /// - Parameter isServed: whether the server of the connection serves a slot.
     func send(on connection: RedisConnection, where isServed: @Sendable (Int) -> Bool) async {
         let sources = state.withLock { $0.sources }.values.filter { $0.slot.map(isServed) ?? true }
-        for source in sources {
-            let scripts = await source.make()
-            // On the event loop: the scripts are sent when this function returns, and the completions run there even if
-            // the connection has ended in the meantime.
-            try? await connection.eventLoop.submit {
-                for first in scripts { Self.send(first, on: connection) }
-            }.get()
-        }
-    }
-
-    private static func send(_ first: FirstScript, on connection: RedisConnection) {
-        // The source, because the server may not know the script.
-        let command = RedisCommand(
-            "EVAL", script: first.script.source, keys: first.keys, arguments: first.arguments,
-            isHeartbeat: first.script.isHeartbeat)
-        connection.post(command, timeout: TimeAmount(first.timeout)) { result in
-            first.completion(
-                result.flatMap { reply in
-                    guard let message = reply.errorMessage else { return .success(reply) }
-                    return .failure(RedisError(serverMessage: message).naming("EVAL"))
-                })
+        await withDiscardingTaskGroup { group in
+            for source in sources { group.addTask { await source.body(NewConnection(connection)) } }
         }
     }
 }

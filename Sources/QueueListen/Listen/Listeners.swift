@@ -74,9 +74,8 @@ actor Listeners: WaiterRunner {
 
     func begin(_ call: PendingListen) {
         if stopObserving == nil {
-            stopObserving = redis.sendFirst(for: nil) { [weak self] in
+            stopObserving = redis.sendFirst(for: nil) { [weak self] _ in
                 await self?.reconnected()
-                return []
             }
         }
         perform(machine.listen(call, now: clock.now()))

@@ -46,9 +46,8 @@ final class Sender: Sendable {
         let maxBytes = max(
             configuration.repairBytes / configuration.partitions, min(configuration.repairBytes, largest))
         state = Locked(State(sends: ConfirmedSends(maxBytes: maxBytes, maxAge: configuration.repairTime)))
-        let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] in
+        let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] _ in
             self?.repairLosses()
-            return []
         }
         stopObserving.withLock { $0 = stop }
     }

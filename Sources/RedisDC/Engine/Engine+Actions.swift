@@ -95,6 +95,7 @@ extension Engine {
             case .sessionEnded(let end): perform(end)
             case .send(let request): send(request)
             case .fail(let id, let error): fail(id, error)
+            case .event(let event): publish(event)
             }
         }
         arm()
@@ -118,6 +119,7 @@ extension Engine {
             case .subscribe(let life): subscribe(life)
             }
         }
+        passOnConnection()
     }
 
     /// Ends an operation that may have run out of time because Redis cannot be reached.
@@ -145,23 +147,38 @@ extension Engine {
 
     private func send(_ request: EngineRequest) {
         let connection = machine.connection
-        redis.post(
-            request.script, keys: keys.keys(of: request), arguments: request.arguments,
-            timeout: settings.heartbeatInterval
-        ) { result in self.assumeIsolated { $0.received(result, request, sentOn: connection) } }
+        let completion: @Sendable (Result<RESPValue, RedisError>) -> Void = { result in
+            self.assumeIsolated { $0.received(result, request, sentOn: connection) }
+        }
+        let (keys, timeout) = (keys.keys(of: request), settings.heartbeatInterval)
+        if newConnection?.0.isClosed == true { passOnConnection() }
+        if let newConnection, machine.comesFirst(request) {
+            newConnection.0.post(
+                request.script, keys: keys, arguments: request.arguments, timeout: timeout, completion: completion)
+        } else {
+            redis.post(
+                request.script, keys: keys, arguments: request.arguments, timeout: timeout, completion: completion)
+        }
     }
 
-    /// The requests that must come first on a new command connection.
-    func reconnected() -> [FirstScript] {
-        defer { arm() }
+    /// Compares what the process knows with the server of a new connection, and does again what is lost there. Returns when
+    /// others may use the connection.
+    func compare(on connection: NewConnection) async {
         let requests = machine.reconnected(now: now)
-        let connection = machine.connection
-        return requests.map { request in
-            FirstScript(
-                request.script, keys: keys.keys(of: request), arguments: request.arguments,
-                timeout: settings.heartbeatInterval
-            ) { result in self.assumeIsolated { $0.received(result, request, sentOn: connection) } }
+        passOnConnection()
+        guard !requests.isEmpty else { return }
+        await withCheckedContinuation { continuation in
+            newConnection = (connection, continuation)
+            for request in requests { send(request) }
+            arm()
         }
+    }
+
+    /// Lets others use the new connection, if there is one.
+    func passOnConnection() {
+        guard let newConnection else { return }
+        self.newConnection = nil
+        newConnection.whenCompared.resume()
     }
 
     private func received(
@@ -181,6 +198,7 @@ extension Engine {
         }
         if case .success(.heartbeat) = answer { instruments.heartbeat(waiting: runner.operations.count) }
         perform(machine.reply(request, answer, sentOn: connection, now: now))
+        if let newConnection, newConnection.0.isClosed || !machine.isComparing { passOnConnection() }
     }
 
     // MARK: The session

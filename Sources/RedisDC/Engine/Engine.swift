@@ -39,7 +39,9 @@ actor Engine: WaiterRunner {
     /// The objects that are notified when a lease is lost, by claim.
     var watches: [UInt64: LeaseWatch] = [:]
     var wakeUpTask: Task<Void, Never>?
-    /// Unregisters the requests that ``allowStart()`` sends first on each new connection.
+    /// The connection that no other caller has yet, while the machine compares what it knows with the server.
+    var newConnection: (NewConnection, whenCompared: CheckedContinuation<Void, Never>)?
+    /// Unregisters the comparison that ``allowStart()`` lets come first on each new connection.
     private var stopSendingFirst: (@Sendable () -> Void)?
     private var mayStart = false
     private var isNeeded: Bool
@@ -116,8 +118,8 @@ actor Engine: WaiterRunner {
     /// Allows a session to start: now if an operation needs it or this is partition 0, else with the first operation.
     func allowStart() {
         mayStart = true
-        stopSendingFirst = redis.sendFirst(for: keys.resources[0]) { [weak self] in
-            await self?.reconnected() ?? []
+        stopSendingFirst = redis.sendFirst(for: keys.resources[0]) { [weak self] connection in
+            await self?.compare(on: connection)
         }
         if isNeeded { perform(machine.start()) }
     }
@@ -128,6 +130,7 @@ actor Engine: WaiterRunner {
         let (session, wasLive) = (machine.life.id, machine.isLive)
         stopSendingFirst?()
         perform(machine.stop())
+        passOnConnection()
         await bodies.waitForEnd(within: settings.ttl, clock)
         wakeUpTask?.cancel()
         runner.stopTimer()

@@ -24,6 +24,11 @@ extension EngineStateMachine {
             guard case .done(count: 1, _) = reply else { return [] }
             return [.event(.claimSetAside(id: claim.description, resource: name))]
         case .endExpired: return requestForWaiters(operation, reply)
+        case .repetition:
+            repeated(entry.request, reply)
+            return requestForWaiters(operation, reply)
+        case .repair(let end):
+            return repairAnswered(entry.request, until: end, reply, now) + requestForWaiters(operation, reply)
         case .background:
             if case .claim(_, isEnded: true) = operation.once, case .done = reply, let slot = entry.request.slot {
                 live.slots.give(slot)
@@ -128,6 +133,7 @@ extension EngineStateMachine {
                 actions.append(.send(makeRequest(Recheck(name: claim.request.resource.name))))
             }
             return actions
+        case _ where Self.isOwn(id): return consumptionRefused(id, now)
         case .none:
             forgetEnded(id)
             return [.finish(id, .success(.notAvailable(claim.request)))]
@@ -142,6 +148,10 @@ extension EngineStateMachine {
         _ id: ID, _ number: UInt64, _ fence: UInt64, _ arrival: UInt64, _ now: Duration
     ) -> [Action] {
         var actions: [Action] = []
+        if claims[id]!.request.remedy != .none, let slot = claims[id]!.slot {
+            effects.append(
+                EngineRequest(session: life.id, number: number, slot: slot, operation: claims[id]!.request), at: now)
+        }
         if let request = releaseOfReplacedClaim(for: id) { actions.append(.send(request)) }
         let isLease = claims[id]!.request.mode != .consume
         let grant = Grant(
@@ -187,7 +197,8 @@ extension EngineStateMachine {
         switch claim.state {
         case .abandoned(_, let error):
             forget(id)
-            return [.finish(id, .failure(error))]
+            // Others have been granted permits that this process had consumed.
+            return Self.isOwn(id) ? [.event(.dataLost)] : [.finish(id, .failure(error))]
         case .releasing(_, _, let releaser):
             let error = notHeld(id)
             forget(id)

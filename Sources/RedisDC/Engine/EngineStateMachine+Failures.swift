@@ -32,6 +32,10 @@ extension EngineStateMachine {
         case .reconcile:
             live.reconciliation = .none
             return waitsRefused(error, now)
+        case .repetition:
+            repetitionFailed(entry.request)
+            return []
+        case .repair(let end): return repairAnswered(entry.request, until: end, nil, now)
         case .endExpired(let claim, let name) where error.code == .serverError: return endFailed(claim, name)
         case .givenUp, .sweep, .confirm, .listSessions, .endExpired, .setAside, .background:
             return waitsRefused(error, now)

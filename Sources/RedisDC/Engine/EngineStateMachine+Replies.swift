@@ -36,6 +36,13 @@ extension EngineStateMachine {
     mutating func reply(
         _ request: EngineRequest, _ result: Result<EngineReply, Failure>, sentOn connection: UInt64, now: Duration
     ) -> [ReplyAction] {
+        let actions = handle(request, result, sentOn: connection, now)
+        return isComparing ? actions + continueComparison(after: request, actions, now) : actions
+    }
+
+    private mutating func handle(
+        _ request: EngineRequest, _ result: Result<EngineReply, Failure>, sentOn connection: UInt64, _ now: Duration
+    ) -> [ReplyAction] {
         if isExpired(at: now) { return [.sessionEnded(endSession(.expired, now))] }
         guard isLive, request.session == life.id, let entry = live.pending[request.number] else { return [] }
         switch result {
@@ -67,6 +74,7 @@ extension EngineStateMachine {
             if reply.isRefusal, let request = settle(entry, .reply(reply)) { return [.send(request)] }
             live.pending[request.number] = nil
             if let change = entry.change(by: reply) { live.seen = change }
+            remember(entry, reply, now)
             if !reply.hasWritten {
                 notWritten(entry, now + settings.confirmationDelay)
             }
@@ -81,7 +89,7 @@ extension EngineStateMachine {
         var request = entry.request
         switch entry.purpose {
         case .claim(let id): guard isRequested(id, request.number) else { return nil }
-        case .call: guard request.operation.once == .slot else { return nil }
+        case .call, .repair, .repetition: guard request.operation.once == .slot else { return nil }
         default: return nil
         }
         request.operation = Settle(refused: request.operation)
@@ -97,12 +105,22 @@ extension EngineStateMachine {
     ) -> [ReplyAction] {
         var entry = entry
         entry.request.operation = refused
-        guard case .settled = reply, let refusal = entry.refusal else { return answered(entry, reply, now) }
+        guard case .settled = reply, let refusal = entry.refusal else {
+            remember(entry, reply, now)
+            return answered(entry, reply, now)
+        }
         if case .call(let id) = entry.purpose { calls[id]?.mayHaveRun = false }
         switch refusal {
         case .reply(let reply): return answered(entry, reply, now)
         case .error(let error): return failed(entry, error, now)
         }
+    }
+
+    /// Remembers a confirmed request, which a new server may lack.
+    private mutating func remember(_ entry: Session.Pending, _ reply: EngineReply, _ now: Duration) {
+        guard case .done = reply, entry.request.operation.remedy != .none else { return }
+        if case .repetition = entry.purpose { return }
+        effects.append(entry.request, at: now)
     }
 
     /// Handles a request that has not written to its slot: what its success would have confirmed is still unconfirmed.
@@ -144,6 +162,13 @@ extension EngineStateMachine {
     /// damaged record. The request is made again in another slot, and the comparison with Redis ends the claim. This slot
     /// is not used again in this session.
     private mutating func occupied(_ entry: Session.Pending, _ now: Duration) -> [ReplyAction] {
+        switch entry.purpose {
+        case .repetition:
+            repeated(entry.request, .occupied)
+            return []
+        case .repair(let end): return repairAnswered(entry.request, until: end, .occupied, now)
+        default: break
+        }
         var actions: [ReplyAction] = [.event(.dataLost)]
         if let request = reconcile() { actions.append(.send(request)) }
         switch entry.purpose {

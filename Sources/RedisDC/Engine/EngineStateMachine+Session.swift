@@ -29,6 +29,10 @@ extension EngineStateMachine {
             case endExpired(ClaimID, name: String)
             /// Sets a claim of an expired session aside.
             case setAside(ClaimID, name: String)
+            /// Repeats a request that Redis has lost.
+            case repetition
+            /// Carries out an operation again that Redis has lost, as a new request.
+            case repair(until: Duration)
             /// No caller waits for the reply.
             case background
 
@@ -79,6 +83,11 @@ extension EngineStateMachine {
             case running(again: Bool)
         }
 
+        /// When it was joined.
+        var since: Duration
+        /// The comparison with the server of a new connection, while there is one.
+        var comparison: Comparison?
+        var lateRepairs = LateRepairs()
         /// The number of the last request.
         var lastNumber: UInt64 = 0
         var slots = Slots()
@@ -169,11 +178,13 @@ extension EngineStateMachine {
         life.extend(to: since + settings.ttl - settings.margin)
         let regular = since + settings.heartbeatInterval
         let heartbeat = Session.Heartbeat.due(at: next.map { min(regular, now + $0 + .milliseconds(1)) } ?? regular)
-        phase = .live(Session(heartbeat: heartbeat, channel: channel))
+        phase = .live(Session(since: now, heartbeat: heartbeat, channel: channel))
         var actions: [JoinAction] = []
-        if let epoch, epoch != new { actions.append(.event(.dataLost)) }
+        let isEverythingLost = epoch.map { $0 != new } ?? false
+        if isEverythingLost { actions.append(.event(.dataLost)) }
         epoch = new
         actions.append(.event(.sessionStarted(id: id)))
+        actions += repairsOfLastSession(isEverythingLost: isEverythingLost, now).map { .send($0) }
         let waiting = backlog
         backlog = []
         for id in waiting { if let request = begin(id, now) { actions.append(.send(request)) } }
@@ -247,6 +258,7 @@ extension EngineStateMachine {
             RedisDCError(.lost, "\(request.resource) is no longer held: the session was lost: \(reason)")
         }
         life.finish()
+        if reason == .dataLost { keepEffects(of: live, now) } else { _ = effects.takeAll() }
         phase = .subscribing
         life = makeSession()
         for id in claims.keys.sorted() {

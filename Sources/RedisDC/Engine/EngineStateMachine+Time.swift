@@ -28,6 +28,7 @@ extension EngineStateMachine {
         case sessionEnded([SessionEndAction])
         case send(EngineRequest)
         case fail(ID, RedisDCError)
+        case event(CoordinatorEvent)
     }
 
     /// Handles the passing of time: the expiry of the session, deadlines, heartbeats, and polling without a
@@ -40,6 +41,8 @@ extension EngineStateMachine {
             switch deadlinePassed(first.id, now) {
             case .none: break
             case .send(let request): actions.append(.send(request))
+            // Permits that were consumed before could not be consumed again.
+            case .fail(let id, _) where Self.isOwn(id): actions.append(.event(.dataLost))
             case .fail(let id, let error): actions.append(.fail(id, error))
             }
         }
@@ -72,6 +75,8 @@ extension EngineStateMachine {
             }
             guard !claim.request.mayQueue, claim.number == nil, drop(id) else { return .none }
             return .fail(id, notSent(claim.request.purpose))
+        // The answer of Redis is awaited.
+        case .abandoned where Self.isOwn(id): return .none
         case .abandoned(let number, let error):
             // The caller stops waiting. The request that ends its claim stays in flight and is repeated if necessary.
             claims[id] = nil
@@ -109,7 +114,7 @@ extension EngineStateMachine {
         }
     }
 
-    private mutating func heartbeat(_ now: Duration) -> EngineRequest {
+    mutating func heartbeat(_ now: Duration) -> EngineRequest {
         live.heartbeat = .inFlight(next: now + settings.heartbeatInterval)
         // A cohort hands out later fences than the one of its claim.
         for claim in claims.values { highestFence = max(highestFence, claim.request.cohort?.lastFence ?? 0) }
@@ -117,17 +122,6 @@ extension EngineStateMachine {
             session: life.id, ttl: settings.ttl, seen: live.seen, fence: highestFence,
             connection: live.notices.connection)
         return makeRequest(heartbeat, .heartbeat(sent: now, notices: live.notices.count))
-    }
-
-    /// Handles a new connection for commands: it may lead to another server, which has lost the last writes.
-    ///
-    /// - Returns: the requests that must come before all others. A later request could overwrite the
-    ///   evidence of a loss.
-    mutating func reconnected(now: Duration) -> [EngineRequest] {
-        guard isLive, !isExpired(at: now) else { return [] }
-        live.notices.reconnected()
-        let heartbeat = heartbeat(now)
-        return [heartbeat] + (reconcile().map { [$0] } ?? [])
     }
 
     /// Returns requests with the confirmations that are due.
@@ -154,10 +148,11 @@ extension EngineStateMachine {
         var actions: [ReplyAction] = []
         if isDataLost {
             live.seen = nil
-            actions.append(.event(.dataLost))
+            if live.comparison != nil { live.comparison!.isLost = true } else { actions.append(.event(.dataLost)) }
         }
         let isComplete = live.notices.compare(with: notices, known: known)
-        if isDataLost || !isComplete {
+        // A comparison reads the list of claims anyway.
+        if (isDataLost || !isComplete) && live.comparison == nil {
             if let request = reconcile() { actions.append(.send(request)) }
         }
         if work.isUnlisted { actions.append(.send(makeRequest(ListSessions(cursor: 0), .listSessions))) }

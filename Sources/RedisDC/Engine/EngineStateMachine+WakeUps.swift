@@ -118,7 +118,8 @@ extension EngineStateMachine {
             case .idle, .requested, .abandoned, .releasing: break
             }
         }
-        return makeRequest(ListClaims(session: life.id, from: 0), .reconcile(known: known, found: []))
+        let list = ListClaims(session: life.id, from: 0, listsAll: live.comparison != nil)
+        return makeRequest(list, .reconcile(known: known, found: []))
     }
 
     /// Handles a page of the list of claims, and compares the claims with it after the last page.
@@ -133,9 +134,10 @@ extension EngineStateMachine {
             live.reconciliation = .none
             return []
         }
-        let found = before + lines
+        for line in lines { live.comparison?.listed(line) }
+        let found = before + lines.filter(\.isOfClaim)
         guard next == 0 else {
-            let nextPage = ListClaims(session: life.id, from: next)
+            let nextPage = ListClaims(session: life.id, from: next, listsAll: live.comparison != nil)
             return [.send(makeRequest(nextPage, .reconcile(known: known, found: found)))]
         }
         var actions: [ReplyAction] = []
@@ -150,9 +152,10 @@ extension EngineStateMachine {
             case .queued, nil: false
             }
         }
-        let replaced = found.filter(isReplaced)
+        let others = takeOver(found)
+        let replaced = others.filter(isReplaced)
         for line in replaced { actions += grantReplaced(line) }
-        actions += claimsFound(replaced.isEmpty ? found : found.filter { !isReplaced($0) }, now)
+        actions += claimsFound(replaced.isEmpty ? others : others.filter { !isReplaced($0) }, now)
         let missing = Set(known.keys).subtracting(found.map(\.number))
         var isLost = !replaced.isEmpty
         for number in missing.sorted() {
@@ -161,7 +164,11 @@ extension EngineStateMachine {
             isLost = isLost || !consequences.isEmpty
             actions += consequences
         }
-        if isLost { actions.append(.event(.dataLost)) }
+        if live.comparison != nil {
+            live.comparison!.found(isLost: isLost, actions)
+        } else if isLost {
+            actions.append(.event(.dataLost))
+        }
         if case .running(again: true) = live.reconciliation {
             live.reconciliation = .none
             if let request = reconcile() { actions.append(.send(request)) }
@@ -215,7 +222,7 @@ extension EngineStateMachine {
     }
 
     /// Ends a claim that Redis has, and that no caller wants.
-    private mutating func end(_ line: EngineReply.Line) -> EngineRequest {
+    mutating func end(_ line: EngineReply.Line) -> EngineRequest {
         let claim = ClaimID(session: life.id, slot: line.slot, number: line.number)
         return makeRequest(End(claim, name: line.name, line.family, isForced: true))
     }

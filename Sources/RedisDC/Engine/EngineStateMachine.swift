@@ -8,7 +8,8 @@
 //
 // Here: the state, and the events that callers cause. +Claims: a claim and its states. +Session: how a session begins and
 // ends. +Replies: replies of Redis and failed requests, whose effects are in +Answers and +Failures. +WakeUps: messages on
-// the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats.
+// the channel, and the comparison with Redis after a gap. +Time: deadlines and heartbeats. +Repair: the comparison with
+// the server of a new connection, after a failover.
 import CoordinationBase
 import DequeModule
 import HeapModule
@@ -32,6 +33,9 @@ struct EngineStateMachine {
         /// The interval at which waiters are compared with Redis while the channel is not subscribed.
         var pollInterval: Duration = .seconds(1)
         var failsWaitersOnLoss = false
+        /// How long, and how many bytes of, confirmed requests are remembered.
+        var repairTime: Duration = .seconds(30)
+        var repairBytes = 8 << 20
 
         // Stored, because dividing durations is slow.
         private(set) var margin: Duration = .seconds(15) / 10
@@ -107,11 +111,18 @@ struct EngineStateMachine {
     /// Claims and calls that wait for a session, or for fewer than `maxPending` requests in flight, oldest first.
     var backlog: Deque<ID> = []
     var deadlines = Heap<Deadline>()
+    /// The latest confirmed requests of the session.
+    var effects: ConfirmedEffects
+    /// Those of the session before, until the next one has begun.
+    var lostEffects = LostEffects()
+    /// The number of operations that the machine itself has begun.
+    var lastOwnID: ID = 0
 
     init(settings: Settings, makeSession: @escaping () -> SessionLife) {
         self.settings = settings
         self.makeSession = makeSession
         life = makeSession()
+        effects = ConfirmedEffects(time: settings.repairTime, maxBytes: settings.repairBytes)
     }
 
     var isLive: Bool { if case .live = phase { true } else { false } }
@@ -240,13 +251,16 @@ struct EngineStateMachine {
 
     /// Returns the request of a claim or call, or postpones it and returns `nil` when there is no session or
     /// `maxPending` requests are in flight.
-    mutating func begin(_ id: ID, _ now: Duration) -> EngineRequest? {
+    ///
+    /// - Parameter inNewSlot: whether the request of a claim must not use a slot again.
+    mutating func begin(_ id: ID, inNewSlot: Bool = false, _ now: Duration) -> EngineRequest? {
         guard isLive, live.pending.count < Self.maxPending else {
             postpone(id, now)
             return nil
         }
         if let claim = claims[id] {
-            let request = makeRequest(claim.request, .claim(id))
+            let slot = inNewSlot ? live.slots.takeNew() : nil
+            let request = makeRequest(claim.request, .claim(id), slot: slot)
             claims[id]!.state = .requested(request.number)
             claims[id]!.slot = request.slot
             live.claimIDs[request.number] = id
@@ -303,14 +317,14 @@ struct EngineStateMachine {
     ///
     /// The caller must return it in an action, which sends it.
     ///
-    /// - Parameter slot: the slot of the claim that the operation is about.
+    /// - Parameter slot: the slot of the claim that the operation is about, or a new one.
     mutating func makeRequest(
         _ operation: any EngineOperation, _ purpose: Session.Purpose = .background, slot: Int? = nil
     ) -> EngineRequest {
         live.lastNumber += 1
         var request = EngineRequest(session: life.id, number: live.lastNumber, slot: slot, operation: operation)
         var confirms: UInt64?
-        if operation.once == .slot { (request.slot, confirms) = live.slots.take() }
+        if operation.once == .slot, slot == nil { (request.slot, confirms) = live.slots.take() }
         live.pending[request.number] = Session.Pending(request: request, purpose: purpose, confirms: confirms)
         return request
     }

@@ -24,12 +24,15 @@ struct Slots: Sendable {
     /// The time at which they must be confirmed at the latest; `nil` when there are none.
     private(set) var dueAt: Duration?
 
+    /// Returns a slot that was never used.
+    mutating func takeNew() -> Int {
+        isUsed.append(true)
+        return isUsed.count - 1
+    }
+
     /// Returns a free slot, and the number of the request that its reuse confirms.
     mutating func take() -> (slot: Int, confirms: UInt64?) {
-        guard let slot = free.popLast() else {
-            isUsed.append(true)
-            return (isUsed.count - 1, nil)
-        }
+        guard let slot = free.popLast() else { return (takeNew(), nil) }
         isUsed[slot] = true
         if unconfirmed.isEmpty { return (slot, nil) }
         let confirms = unconfirmed.removeValue(forKey: slot)

@@ -107,6 +107,7 @@ struct EngineInstruments: Sendable {
     func record(_ event: CoordinatorEvent) {
         #if MetricsSupport
             if case .sessionLost = event { meters?.sessionsLost.increment() }
+            if case .repaired(let operations) = event { meters?.repaired.increment(by: operations) }
         #endif
         #if LoggingSupport
             switch event {
@@ -120,6 +121,10 @@ struct EngineInstruments: Sendable {
                     "Redis refuses a session or its heartbeat, will try again",
                     metadata: ["redisdc_error": "\(error.code)"])
             case .dataLost: backends.logger?.error("Redis has lost data of this namespace")
+            case .repaired(let operations):
+                backends.logger?.warning(
+                    "Redis has lost operations, as after a failover; they were carried out again",
+                    metadata: ["redisdc_repaired": "\(operations)"])
             case .claimSetAside(let id, _):
                 backends.logger?.error(
                     "a claim of a dead process cannot be ended, because a record is damaged",
@@ -139,6 +144,7 @@ struct EngineInstruments: Sendable {
         let sessionsLost: Counter
         let leasesLost: Counter
         let retries: Counter
+        let repaired: Counter
 
         init(_ factory: any MetricsFactory) {
             grants = Counter(label: "redisdc_grants", factory: factory)
@@ -148,6 +154,7 @@ struct EngineInstruments: Sendable {
             sessionsLost = Counter(label: "redisdc_sessions_lost", factory: factory)
             leasesLost = Counter(label: "redisdc_leases_lost", factory: factory)
             retries = Counter(label: "redisdc_retries", factory: factory)
+            repaired = Counter(label: "redisdc_repaired", factory: factory)
         }
     }
 #endif

@@ -57,8 +57,9 @@ end
 -- ARGV
 --   [1] SID
 --   [2] from: the first slot of the page
+--   [3] 1 to list all slots. Without it, those without a claim are left out, unless another has ended their claim.
 -- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME or, in state
---   d, the word for its end, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
+--   d, what the slot keeps: a word for the end of its claim, or a reply, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
 -- Bounded: a page of 200 slots: BoundHazards.swift.
 function entry.claims(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
@@ -75,7 +76,7 @@ function entry.claims(keys, arguments)
     local listed = Listed.new({state = DONE, number = 0, tick = 0, count = 0, mode = '', name = ''})
     read_listed(partition, fields[i], records[i], listed)
     -- The word for the end of a claim begins with a letter; other kept replies do not.
-    if listed.state ~= DONE or string.find(listed.name, '^%l') then
+    if listed.state ~= DONE or arguments[3] or string.find(listed.name, '^%l') then
       page[#page + 1] = first + i - 1
       page[#page + 1] = listed.number
       page[#page + 1] = listed.state

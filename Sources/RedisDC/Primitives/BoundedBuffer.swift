@@ -269,6 +269,8 @@ struct Pass: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .claim(held.number, isEnded: true) }
+    var remedy: Remedy { .again }
+    var payloadBytes: Int { item?.count ?? 0 }
     var keys: ScriptKeys { id == nil ? .all : .putIDs(buffer: held.name) }
     var arguments: [RedisArgument] {
         target.arguments + [.string(String(held.number)), .string("t:" + held.name)]

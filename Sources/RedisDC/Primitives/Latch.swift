@@ -135,6 +135,7 @@ struct CountDown: EngineOperation {
     var name: String { latch.name }
     var describedResource: Resource? { latch }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var arguments: [RedisArgument] { latch.arguments + [.string(id ?? "")] }
 
     func script(_ family: Family?) -> RedisScript { Scripts.countDown }

@@ -34,8 +34,10 @@ import Hiredis
 ///
 /// **Limits**
 /// - A consumed permit has no owner: if no process signals it back, it is gone.
-/// - The semaphore's state is as durable as the Redis server's data. When Redis loses data, holders
-///   are notified (``CoordinatorEvent/dataLost``, `.lost`).
+/// - The semaphore's state is as durable as the Redis server's data. After a failover that loses the last writes, each
+///   process repeats its signals of the last 30 s and consumes its permits again
+///   (``CoordinatorEvent/repaired(operations:)``). What cannot be repaired is reported
+///   (``CoordinatorEvent/dataLost``, `.lost`).
 /// - Leases are not reentrant: a body that leases again takes another permit.
 /// - Without a timeout, a wait for more permits than ever become available never ends. With
 ///   ``Fairness/fifo`` it also blocks all waits queued behind it.

@@ -98,6 +98,7 @@ struct SetTurnstile: EngineOperation {
     var name: String { turnstile.name }
     var describedResource: Resource? { turnstile }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var arguments: [RedisArgument] { turnstile.arguments + [isOpen ? "1" : "0"] }
 
     func script(_ family: Family?) -> RedisScript { Scripts.setTurnstile }

@@ -1,6 +1,7 @@
 -- Made from Sources/RedisDC/Lua by scripts/lua.
 local partition_state, partition_index = KEYS[1], KEYS[2]
-local sid, first = ARGV[1], tonumber(ARGV[2])
+local arguments = ARGV
+local sid, first = arguments[1], tonumber(arguments[2])
 local call = redis.call
 local stored_session = call('HGET', partition_state, 's:' .. sid)
 if not (stored_session and #stored_session == 24) then
@@ -68,7 +69,7 @@ for i = 1, #fields do
       listed_state, listed_name = claim_state, name
     end
   until true
-  if listed_state ~= 'd' or string.find(listed_name, '^%l') then
+  if listed_state ~= 'd' or arguments[3] or string.find(listed_name, '^%l') then
     page[#page + 1] = first + i - 1
     page[#page + 1] = listed_number
     page[#page + 1] = listed_state

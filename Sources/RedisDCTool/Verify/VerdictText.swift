@@ -25,6 +25,7 @@ struct VerdictText {
             "longest time without service: \(numbers.longestWithoutService) s",
             "announced losses: \(numbers.claimsLost) leases, \(numbers.sessionsLost) sessions, "
                 + "\(numbers.dataLost) times data, \(numbers.gaps) gaps in mailboxes",
+            "operations that were carried out again: \(numbers.repaired)",
         ]
         if !verdict.violations.isEmpty { lines += [""] + verdict.violations.map { "violation: \($0)" } }
         return (lines + ["", "verdict: \(verdict.result.rawValue)"]).joined(separator: "\n")

@@ -87,6 +87,9 @@ struct Work: Sendable {
             for await event in coordinator.events() {
                 switch event {
                 case .dataLost: recorder.record(Event(.dataLost, at: Recorder.now, process: recorder.process))
+                case .repaired(let operations):
+                    recorder.record(
+                        Event(.repaired, at: Recorder.now, process: recorder.process, note: "\(operations)"))
                 case .sessionLost(_, let reason):
                     recorder.record(
                         Event(

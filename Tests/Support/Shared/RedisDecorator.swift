@@ -23,9 +23,9 @@ extension RedisDecorator {
     ) async throws(RedisError) { try await redis.drain(subscription, isolation: isolation, into: sink) }
 
     package func sendFirst(
-        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+        for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)? {
-        redis.sendFirst(for: key, make)
+        redis.sendFirst(for: key, body)
     }
 
     package func post(

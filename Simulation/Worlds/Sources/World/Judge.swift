@@ -56,6 +56,8 @@ struct Judge {
     private var highestFence: [String: UInt64] = [:]
     /// How often the server has lost data.
     private(set) var losses = 0
+    /// Whether the server has lost something that no process has reported, and that none will repair: its process has ended.
+    private(set) var hasUnknownLoss = false
     /// When the server's clock was set forward last.
     private var clockStep: Time?
     private var announced = 0
@@ -65,7 +67,7 @@ struct Judge {
 
     /// Mixes in all that decides what the judge will say.
     func mix(into fingerprint: inout Fingerprint) {
-        fingerprint.mix(losses, announced, clockStep ?? -1)
+        fingerprint.mix(losses, announced, clockStep ?? -1, hasUnknownLoss)
         fingerprint.mixUnordered(highestFence) { $0.mix($1.key, $1.value) }
         fingerprint.mixUnordered(holders.values) {
             $0.mix($1.room.name, $1.fence, $1.process.number, $1.isActive, $1.losses, $1.isOwedLoss)
@@ -76,6 +78,9 @@ struct Judge {
 
     /// The server has lost data.
     mutating func dataLost() { (losses, highestFence) = (losses + 1, [:]) }
+
+    /// Something may be lost that no process repairs.
+    mutating func lossIsFinal() { hasUnknownLoss = true }
 
     /// The server's clock is set forward. For a TTL, sessions may end earlier than their processes believe:
     /// docs/failure-model.md.

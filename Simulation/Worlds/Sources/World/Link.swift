@@ -22,6 +22,10 @@ final class Link {
     /// The generation of the server that the connection leads to; `nil` while there is none.
     private var server: Int?
     var isConnected: Bool { server != nil }
+    /// Whether it leads to the present server.
+    var isCurrent: Bool { server == world.servers.generation }
+    /// What waits until the process has compared what it knows with the server of a new connection; `nil` when nothing has to.
+    private var held: [(send: () -> Void, fail: () -> Void)]?
     /// When the last packet in each direction arrives.
     private var lastArrival: Time = 0
     private var lastReply: Time = 0
@@ -53,25 +57,37 @@ final class Link {
         server = nil
         generation += 1
         let failed = waiting.sorted { $0.key < $1.key }
-        waiting = [:]
+        let unsent = held ?? []
+        (waiting, held) = ([:], nil)
         process.run { process in
             for (_, completion) in failed {
                 completion(.failure(RedisError(.connectionLost, "the connection broke", mayHaveRun: true)))
             }
+            for request in unsent { request.fail() }
             process.link.connect()
         }
+    }
+
+    /// Lets only requests pass that come first, until ``passOn()``.
+    func hold() { held = held ?? [] }
+
+    /// Lets all requests pass.
+    func passOn() {
+        guard let requests = held else { return }
+        held = nil
+        for request in requests { request.send() }
     }
 
     /// Sends a script by its hash. A server that does not know it has to load it first, and requests that are sent later
     /// overtake this one.
     ///
-    /// - Parameter isFirst: whether its source is sent, which no server needs to know.
+    /// - Parameter isFirst: whether it passes while others are held. Its source is sent, which no server needs to know.
     func send(
         _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument], timeout: Duration,
         name: String = "script", isFirst: Bool = false, _ completion: @escaping Completion
     ) {
         guard !isFirst, world.plan.faults.unknownScripts > 0 else {
-            return send(timeout: timeout, isHeartbeat: script.isHeartbeat, completion) {
+            return send(timeout: timeout, isHeartbeat: script.isHeartbeat, isFirst: isFirst, completion) {
                 $0.execute(script, keys, arguments, name: name)
             }
         }
@@ -99,9 +115,17 @@ final class Link {
 
     /// - Parameter execute: lets the server carry the request out.
     func send(
-        timeout: Duration, isHeartbeat: Bool = false, _ completion: @escaping Completion,
+        timeout: Duration, isHeartbeat: Bool = false, isFirst: Bool = false, _ completion: @escaping Completion,
         _ execute: @escaping (World) -> RESPValue
     ) {
+        if held != nil, !isFirst {
+            held!.append(
+                (
+                    { self.send(timeout: timeout, isHeartbeat: isHeartbeat, completion, execute) },
+                    { completion(.failure(RedisError(.connectionLost, "the connection broke"))) }
+                ))
+            return
+        }
         guard let server else {
             return world.after(1000, .step(process, -2)) { _ in
                 self.process.run { _ in completion(.failure(RedisError(.cannotConnect, "there is no connection"))) }

@@ -10,7 +10,7 @@ struct Servers {
     /// The number of promotions and restarts so far: connections to an earlier server are dead.
     private(set) var generation = 0
     /// How many microseconds the server's clock is ahead of the world's, apart from its beginning.
-    private var offset: Int64 = 0
+    private var clockOffset: Int64 = 0
     private var hashes: [ObjectIdentifier: Bytes] = [:]
     /// The scripts that clients have loaded into the master.
     private var loaded: Set<ObjectIdentifier> = []
@@ -38,12 +38,12 @@ struct Servers {
     static let beginning: Int64 = 1_700_000_000_000_000
 
     mutating func advance(to time: Time) {
-        master.advance(to: Self.beginning + time + offset)
-        replica.advance(to: Self.beginning + time + offset)
+        master.advance(to: Self.beginning + time + clockOffset)
+        replica.advance(to: Self.beginning + time + clockOffset)
     }
 
     /// Lets the clock step.
-    mutating func step(by microseconds: Int64) { offset += microseconds }
+    mutating func step(by microseconds: Int64) { clockOffset += microseconds }
 
     /// Lets the replica execute what the master has sent, but for the last `lag` effects.
     mutating func replicate(lag: Int) {
@@ -58,12 +58,15 @@ struct Servers {
         if effects.count > maxLag { replicate(lag: maxLag) }
     }
 
+    /// The number of effects that the master, and its replica, have.
+    var offset: (master: Int64, replica: Int64) { (master.offset, replica.offset) }
+
     /// The number of effects that the replica lacks.
     var lag: Int { master.effects(after: replica.offset).count }
 
     /// Mixes in the state.
     func mix(into fingerprint: inout Fingerprint, withReplica: Bool) {
-        fingerprint.mix(master.digest, generation, offset)
+        fingerprint.mix(master.digest, generation, clockOffset)
         if withReplica { fingerprint.mix(replica.digest, Array(master.effects(after: replica.offset))) }
     }
 

@@ -146,6 +146,8 @@ extension SimulatedProcess {
             case .lose(let claim, let error): lose(claim, error)
             }
         }
+        ends()
+        link.passOn()
         world.executor.drain()
         doubtConsumed()
         unsubscribe()

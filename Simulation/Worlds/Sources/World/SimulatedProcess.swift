@@ -16,6 +16,8 @@ final class SimulatedProcess {
     private(set) var isDead = false
     /// Whether it releases what it has, and ends.
     var isLeaving = false
+    /// Whether it has not repaired yet what a new server may have lost.
+    var mustRepair = false
     /// How often its session has ended.
     private(set) var sessionEnds = 0
     /// The mutexes that it keeps for its tasks, by name.
@@ -79,12 +81,19 @@ final class SimulatedProcess {
 
     func die() {
         isDead = true
+        ends()
         world.record { $0.add("killed", self) }
         doubtConsumed()
         unsubscribe()
         mail?.client.channels.end()
         link.breakOff()
         world.note("\(name) dies")
+    }
+
+    /// It does nothing more: what it has not repaired is lost.
+    func ends() {
+        world.lastEnd = world.servers.offset.master
+        if mustRepair { world.judge { $0.lossIsFinal() } }
     }
 
     func stop(for time: Time) {
@@ -216,7 +225,9 @@ final class SimulatedProcess {
     // MARK: Actions
 
     func connected() {
-        for request in machine.reconnected(now: now) { send(request, isFirst: true) }
+        let first = machine.reconnected(now: now)
+        if !first.isEmpty { link.hold() }
+        for request in first { send(request) }
         perform(machine.start())
         mail?.client.connected()
     }
@@ -269,6 +280,7 @@ final class SimulatedProcess {
             case .sessionEnded(let end): perform(end)
             case .send(let request): send(request)
             case .fail(let id, let error): finish(id, .failure(error))
+            case .event(let event): observe(event)
             }
         }
     }
@@ -282,15 +294,21 @@ final class SimulatedProcess {
             case .subscribe(let life): subscribe(life)
             }
         }
+        link.passOn()
     }
 
     func observe(_ event: CoordinatorEvent) {
+        if case .repaired(let operations) = event {
+            world.check(world.judge.losses > 0, "\(name) has repaired \(operations) operations, and nothing was lost")
+        }
         if case .dataLost = event {
+            world.judge { $0.lossIsFinal() }
             world.judge { $0.dataLossAnnounced() }
             world.record { $0.add("dataLost", self) }
         }
         if case .sessionLost(_, let reason) = event {
             (sessionEnds, _) = (sessionEnds + 1, doubtConsumed())
+            if reason == .dataLost || mustRepair { world.judge { $0.lossIsFinal() } }
             world.record { $0.add("sessionLost", self) { $0.note = reason == .dataLost ? "dataLost" : "expired" } }
         }
         world.note("\(name): \(event)")
@@ -298,12 +316,11 @@ final class SimulatedProcess {
 
     // MARK: Requests
 
-    /// - Parameter isFirst: whether it comes before all others on a new connection.
-    func send(_ request: EngineRequest, isFirst: Bool = false) {
+    func send(_ request: EngineRequest) {
         link.send(
             request.script, world.keys.keys(of: request), request.arguments,
             timeout: machine.settings.heartbeatInterval, name: "\(name): \(type(of: request.operation))",
-            isFirst: isFirst
+            isFirst: machine.comesFirst(request)
         ) { [connection = machine.connection] in self.received($0, request, sentOn: connection) }
     }
 
@@ -324,6 +341,8 @@ final class SimulatedProcess {
             answer = .failure(Machine.Failure(error, keys: world.keys))
         }
         perform(machine.reply(request, answer, sentOn: connection, now: now))
+        if !machine.isComparing { link.passOn() }
+        if link.isCurrent, machine.hasRepaired { mustRepair = false }
         if case .success = answer { world.family(OrphanJudge.self).hasHandledReply(self, request) }
     }
 }

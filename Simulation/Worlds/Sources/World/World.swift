@@ -148,6 +148,9 @@ public final class World {
         if timeline.count > 400 { timeline.removeFirst(200) }
     }
 
+    /// The number of effects that the server had when a process ended last.
+    var lastEnd: Int64 = 0
+
     /// The records of the server now.
     var ledger: Ledger {
         let version = Servers.Version(servers)

@@ -68,6 +68,13 @@ final class Acquire: EngineOperation {
             failsOnLoss: failsOnLoss, detail: detail)
     }
 
+    /// The same request, which precedes all others and is not limited to a number of permits at creation.
+    var preferred: Acquire {
+        Acquire(
+            resource: resource, action: action, count: count, mode: mode, isPreferred: true, failsOnLoss: failsOnLoss,
+            detail: detail)
+    }
+
     /// The request in error messages: a verb and the resource, such as `pass latch "start"`.
     var purpose: String {
         var subject = resource
@@ -120,6 +127,14 @@ final class Acquire: EngineOperation {
     var name: String { resource.name }
     var describedResource: Resource? { resource }
     var once: Once { .slot }
+    var remedy: Remedy {
+        switch (action, mode, resource.kind) {
+        case (.arrive, _, _): .report
+        case (.acquire, .consume, .semaphore): .consumeAgain
+        // An open latch or turnstile stays open. A notification that comes a second time is allowed.
+        default: .none
+        }
+    }
     var keys: ScriptKeys { putID != nil ? .putIDs(buffer: name) : resource.kind == .exchanger ? .all : .resources }
 
     var arguments: [RedisArgument] {

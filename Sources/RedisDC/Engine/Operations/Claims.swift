@@ -52,6 +52,9 @@ struct Release: EngineOperation {
 
     var name: String { target.name }
     var once: Once { .claim(claim, isEnded: true) }
+    /// The end of a claim is repeated when the claim is found, but that of a participant by another process would not count
+    /// down.
+    var remedy: Remedy { family == .participant ? .again : .none }
     var keys: ScriptKeys { target.kind.traits.hasValues ? .all : .resources }
     var arguments: [RedisArgument] {
         [.string(String(claim))] + (cohort.map { [.string(String($0.lastFence))] } ?? [])

@@ -17,6 +17,10 @@ protocol EngineOperation: Sendable {
     var field: String { get }
     /// Why the operation takes effect once, however often its request arrives.
     var once: Once { get }
+    /// What the process does if Redis has confirmed the operation and then loses it in a failover.
+    var remedy: Remedy { get }
+    /// The number of bytes of the application that the operation has.
+    var payloadBytes: Int { get }
     /// The keys of the script.
     var keys: ScriptKeys { get }
     /// The arguments of the script. Those of the request precede them, unless it is `.idempotent`: see slots.lua.
@@ -62,6 +66,8 @@ extension EngineOperation {
     var describedResource: Resource? { nil }
     var field: String { "t:" + name }
     var keys: ScriptKeys { .resources }
+    var remedy: Remedy { .none }
+    var payloadBytes: Int { 0 }
 
     func reply(_ number: Int, more: Bool) -> EngineReply? { number >= 0 ? .done(count: number, more: more) : nil }
     func reply(ok parts: [RESPValue]) -> EngineReply? { nil }

@@ -170,6 +170,10 @@ extension EngineReply {
 extension EngineReply.Line {
     /// Whether the claim exists.
     var isClaim: Bool { if case .ended = state { false } else { true } }
+
+    /// Whether the slot has a claim, or had one that another has ended. A word begins with a letter; a reply that the slot
+    /// keeps does not.
+    var isOfClaim: Bool { if case .ended(let word) = state { word.first?.isLowercase ?? false } else { true } }
 }
 
 extension RESPValue {

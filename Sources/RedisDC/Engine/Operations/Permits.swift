@@ -13,6 +13,7 @@ struct Signal: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var arguments: [RedisArgument] { target.arguments + (count == 1 ? [] : [.integer(count)]) }
 
     func script(_ family: Family?) -> RedisScript { family == .groups ? Scripts.signalGroups : Scripts.signal }
@@ -30,6 +31,7 @@ struct Create: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var arguments: [RedisArgument] { target.arguments }
 
     func script(_ family: Family?) -> RedisScript { family == .groups ? Scripts.createForGroups : Scripts.create }
@@ -47,6 +49,7 @@ struct Resize: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var arguments: [RedisArgument] { target.existing.arguments + [.integer(permits)] }
 
     func script(_ family: Family?) -> RedisScript { family == .groups ? Scripts.resizeForGroups : Scripts.resize }

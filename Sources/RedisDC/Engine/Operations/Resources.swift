@@ -13,6 +13,7 @@ struct Destroy: EngineOperation {
     var name: String { target.name }
     var describedResource: Resource? { target }
     var once: Once { .slot }
+    var remedy: Remedy { .again }
     var keys: ScriptKeys { .all }
     var arguments: [RedisArgument] { [.string(target.letters)] }
 

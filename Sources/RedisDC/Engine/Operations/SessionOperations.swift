@@ -64,10 +64,12 @@ struct ListClaims: EngineOperation {
     let session: String
     /// The first slot.
     let from: Int
+    /// Whether slots without a claim are listed too, for the numbers of the last requests in them.
+    let listsAll: Bool
 
     var name: String { "" }
     var once: Once { .idempotent }
-    var arguments: [RedisArgument] { [.string(session), .integer(from)] }
+    var arguments: [RedisArgument] { [.string(session), .integer(from)] + (listsAll ? ["1"] : []) }
 
     func script(_ family: Family?) -> RedisScript { Scripts.claims }
 

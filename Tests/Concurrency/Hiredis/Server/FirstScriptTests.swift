@@ -8,29 +8,31 @@ import Testing
 extension ServerTests {
     @Suite("Scripts that come first", .serialized)
     struct FirstScriptTests {
-        @Test("no other caller has a new connection until the scripts that come first are sent")
+        @Test("no other caller has a new connection until those that come first have done what they need")
         func first() async throws {
             try await withLocalRedis { server in
                 var configuration = try RedisConfiguration(url: server.url)
                 configuration.bePatient()
                 let redis = try RedisClient(configuration)
                 let isAvailable = Locked([Bool]())
-                let stop = redis.sendFirst(for: "k") {
-                    isAvailable.withLock { $0.append(redis.onlyNode.link.current != nil) }
-                    let script = RedisScript("return redis.call('SET', KEYS[1], 'first')")
-                    return [FirstScript(script, keys: ["k"], arguments: [], timeout: .seconds(60)) { _ in }]
+                let append = RedisScript("return redis.call('RPUSH', KEYS[1], ARGV[1])")
+                let stop = redis.sendFirst(for: "k") { connection in
+                    for number in 1...3 {
+                        isAvailable.withLock { $0.append(redis.onlyNode.link.current != nil) }
+                        _ = await redis.answer(append, ["k"], [.integer(number)], on: connection)
+                    }
                 }
-                let waiting = Task { try await redis.send(["GET", "k"], timeout: .seconds(60)) }
+                let waiting = Task { try await redis.send(["LRANGE", "k", "0", "-1"], timeout: .seconds(60)) }
                 let running = Task { await redis.run() }
-                #expect(try await waiting.value.string == "first")
-                #expect(isAvailable.withLock { $0 } == [false])
+                #expect(try await waiting.value.array?.map(\.string) == ["1", "2", "3"])
+                #expect(isAvailable.withLock { $0 } == [false, false, false])
                 stop?()
                 running.cancel()
                 await running.value
             }
         }
 
-        @Test("scripts for a connection that has just ended fail on the event loop, where their callers expect it")
+        @Test("what is sent on a connection that has just ended fails on the event loop, where its caller expects it")
         func ended() async throws {
             try await withLocalRedis { server in
                 try await withTestClient(url: server.url) { redis in
@@ -39,18 +41,14 @@ extension ServerTests {
                     let firstScripts = FirstScripts()
                     let places = Locked([Bool]())
                     let script = RedisScript("return 1")
-                    _ = firstScripts.add(slot: nil) {
+                    _ = firstScripts.add(slot: nil) { new in
                         connection.closeSoon(RedisError(.connectionLost, "ended by the test"))
                         _ = await connection.untilClosed()
-                        return [
-                            FirstScript(script, keys: ["k"], arguments: [], timeout: .seconds(60)) { result in
-                                guard case .failure = result else { return }
-                                places.withLock { $0.append(connection.eventLoop.inEventLoop) }
-                            }
-                        ]
+                        #expect(new.isClosed)
+                        guard case .failure = await redis.answer(script, ["k"], [], on: new) else { return }
+                        places.withLock { $0.append(true) }
                     }
                     await firstScripts.send(on: connection) { _ in true }
-                    try await until("the script has failed") { places.withLock { !$0.isEmpty } }
                     #expect(places.withLock { $0 } == [true])
                 }
             }

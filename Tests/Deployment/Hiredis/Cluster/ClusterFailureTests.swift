@@ -97,19 +97,12 @@ extension ServerTests {
             try await withClusterClient(.init()) { cluster, redis in
                 let made = Record<Int>()
                 let script = RedisScript("return redis.call('RPUSH', KEYS[1], ARGV[1])")
-                let stop = redis.sendFirst(for: "list") {
+                let stop = redis.sendFirst(for: "list") { connection in
                     made.add(made.count)
-                    return [
-                        FirstScript(script, keys: ["list"], arguments: ["first \(made.count)"], timeout: patience) {
-                            _ in
-                        }
-                    ]
+                    _ = await redis.answer(script, ["list"], ["first \(made.count)"], on: connection)
                 }
                 let others = Record<Int>()
-                let stopOthers = redis.sendFirst(for: nil) {
-                    others.add(0)
-                    return []
-                }
+                let stopOthers = redis.sendFirst(for: nil) { _ in others.add(0) }
                 defer {
                     stop?()
                     stopOthers?()

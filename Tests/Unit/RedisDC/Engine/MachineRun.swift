@@ -108,11 +108,19 @@ struct MachineRun {
         apply { $0.subscriptionChanged($1, isSubscribed: isSubscribed, now: $2) }
     }
 
-    mutating func joined(next: Duration? = nil) {
+    mutating func joined(epoch: String = "epoch", next: Duration? = nil) {
         wantsJoin = false
         notices = 0
-        apply { $0.joined($1, epoch: "epoch", next: next, now: $2) }
+        apply { $0.joined($1, epoch: epoch, next: next, now: $2) }
     }
+
+    /// Handles a new connection for commands.
+    mutating func reconnected() { apply { $0.reconnected(now: $2) } }
+
+    /// The numbers of the requests that come before all others on a new connection.
+    var first: Set<UInt64> { Set(requests.filter { machine.comesFirst($0.value) }.keys) }
+
+    var isComparing: Bool { machine.isComparing }
 
     /// Begins the next session if the last one was lost.
     mutating func rejoin() {
@@ -227,6 +235,7 @@ struct MachineRun {
         case .event(.sessionStarted): return "event started"
         case .event(.sessionLost(_, let reason)): return "event lost \(reason == .expired ? "expired" : "dataLost")"
         case .event(.dataLost): return "event dataLost"
+        case .event(.repaired(let operations)): return "event repaired \(operations)"
         case .event(.sessionRefused(let error)): return "event refused \(error.code)"
         case .event(.claimSetAside(let id, _)): return "event set aside \(id)"
         case .finish(let id, .success(.granted(let grant))): return "finish \(id) granted \(grant.fence)"
@@ -388,6 +397,7 @@ extension EngineStateMachine.TickAction: MachineAction {
         case .sessionEnded(let end): end.recorded
         case .send(let request): [.send(request)]
         case .fail(let id, let error): [.finish(id, .failure(error))]
+        case .event(let event): [.event(event)]
         }
     }
 }

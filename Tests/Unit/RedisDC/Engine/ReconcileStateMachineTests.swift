@@ -177,7 +177,7 @@ struct ReconcileStateMachineTests {
         let line: [RESPValue] = [
             .integer(0), .integer(-1), words("h")[0], .integer(1), .integer(1), words("m")[0], words("x")[0],
         ]
-        let list = ListClaims(session: "s", from: 0)
+        let list = ListClaims(session: "s", from: 0, listsAll: false)
         #expect(EngineReply(.array(words("ok") + [.integer(0), .array(line)]), to: list) == nil)
         let claims = RESPValue.array(words("session:-1", "m", "x"))
         #expect(EngineReply(.array(words("ok") + [.integer(0), claims]), to: Sweep(session: "s", below: nil)) == nil)

@@ -18,7 +18,7 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     /// What waits for a reply or for a time, by number.
     private var waiting: [UInt64: UnsafeContinuation<Answer, Never>] = [:]
     /// What is called for each new connection, by number.
-    private var first: [UInt64: @Sendable () async -> [FirstScript]] = [:]
+    private var first: [UInt64: @Sendable (NewConnection) async -> Void] = [:]
     let channels: SimulatedChannels
 
     init(of process: SimulatedProcess, _ executor: WorldExecutor) {
@@ -102,11 +102,11 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     }
 
     func sendFirst(
-        for key: String?, _ make: @escaping @Sendable () async -> [FirstScript]
+        for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)? {
         lastNumber += 1
         let number = lastNumber
-        first[number] = make
+        first[number] = body
         return { self.first[number] = nil }
     }
 
@@ -114,8 +114,8 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     func connected() {
         process?.mail?.isTroubled()
         for number in first.keys.sorted() {
-            let make = first[number]!
-            executor.begin { _ = await make() }
+            let body = first[number]!
+            executor.begin { await body(.closed) }
         }
     }
 

@@ -65,7 +65,7 @@ private final class SizeJudge: FamilyJudge {
 
     /// The last resize wins: one that was over before another one began does not.
     func checkEnd(_ ledger: Ledger) {
-        if world.judge.losses > 0 { return }
+        if world.judge.hasUnknownLoss { return }
         for (name, resource) in ledger.resources where name.hasPrefix("sized") {
             let all = resizes.values.filter { $0.name == name }
             guard let lastBegin = all.filter({ $0.end != nil }).map(\.begin).max() else { continue }

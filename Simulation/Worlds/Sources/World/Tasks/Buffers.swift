@@ -173,7 +173,7 @@ final class BufferJudge: FamilyJudge {
     func hasTaken(_ item: String) { items[item]?.isTaken = true }
 
     func checkEnd(_ ledger: Ledger) {
-        if world.judge.losses > 0 { return }
+        if world.judge.hasUnknownLoss { return }
         var server = world.servers.master
         let values = server.execute("HVALS", Bytes(world.keys.all[3])).elements?.compactMap(\.bytes?.text) ?? []
         let there = values.filter { items[$0] != nil && items[$0]!.buffer != "shaky" }

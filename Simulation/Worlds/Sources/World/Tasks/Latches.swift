@@ -147,7 +147,7 @@ private final class LatchJudge: FamilyJudge {
     }
 
     func checkEnd(_ ledger: Ledger) {
-        if world.judge.losses > 0 { return }
+        if world.judge.hasUnknownLoss { return }
         for (name, latch) in latches.sorted(by: { $0.key < $1.key }) {
             let died = participants.values.contains {
                 $0.name == name && $0.claim.map($0.process.holds) == true && $0.process.isDead

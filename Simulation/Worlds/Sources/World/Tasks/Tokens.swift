@@ -112,7 +112,7 @@ final class TokenJudge: FamilyJudge {
     func count(_ name: String, _ change: (inout Tokens) -> Void) { change(&tokens[name, default: Tokens()]) }
 
     func checkEnd(_ ledger: Ledger) {
-        if world.judge.losses > 0 { return }
+        if world.judge.hasUnknownLoss { return }
         for (name, permits) in initial.sorted(by: { $0.key < $1.key }) {
             let counts = tokens[name] ?? Tokens()
             let free = ledger.resources[name]?.free ?? permits
