@@ -11,6 +11,8 @@ final class CommandLink: Sendable {
 
     private struct State {
         var connection: RedisConnection?
+        /// A connection on which something is sent first, so that no caller has it yet.
+        var newConnection: RedisConnection?
         var waiters: [UInt64: Waiter] = [:]
         /// The error of the last attempt. A waiter whose deadline passes receives it as the reason.
         var lastError: RedisError?
@@ -152,12 +154,13 @@ final class CommandLink: Sendable {
         } connect: { () async throws(RedisError) in
             try await RedisConnection.connect(self.transport, role: .command)
         } serve: { connection in
-            await self.firstScripts.send(on: connection) { self.hooks?.isServed($0) ?? true }
-            guard self.established(connection) else { return }
+            guard self.begin(connection) else { return connection.closeSoon(Self.stopped) }
             let reason = await withTaskCancellationHandler {
-                await connection.untilClosed()
+                await self.firstScripts.send(on: connection) { self.hooks?.isServed($0) ?? true }
+                self.established(connection)
+                return await connection.untilClosed()
             } onCancel: {
-                connection.closeSoon(RedisError(.clientStopped, "the client has stopped"))
+                connection.closeSoon(Self.stopped)
             }
             self.lost(connection, reason)
         } failed: { error in
@@ -165,15 +168,27 @@ final class CommandLink: Sendable {
         }
     }
 
-    private func established(_ connection: RedisConnection) -> Bool {
-        let (waiters, isStopped) = state.withLockedValue { state in
+    private static var stopped: RedisError { RedisError(.clientStopped, "the client has stopped") }
+
+    /// - Returns: false if the link has been stopped.
+    private func begin(_ connection: RedisConnection) -> Bool {
+        state.withLockedValue { state in
+            if state.stopped == nil { state.newConnection = connection }
+            return state.stopped == nil
+        }
+    }
+
+    /// Hands a connection to the callers. `stop` closes it before or afterwards.
+    private func established(_ connection: RedisConnection) {
+        let waiters = state.withLockedValue { state -> [UInt64: Waiter] in
+            state.newConnection = nil
+            if state.stopped != nil { return [:] }
             defer { state.waiters = [:] }
             state.connection = connection
             state.lastError = nil
-            return (state.waiters, state.stopped != nil)
+            return state.waiters
         }
         finish(waiters, .success(connection))
-        return !isStopped
     }
 
     private func lost(_ connection: RedisConnection, _ reason: RedisError) {
@@ -202,12 +217,13 @@ final class CommandLink: Sendable {
     func stop(
         draining: Bool, _ error: RedisError = RedisError(.clientStopped, "the client has stopped")
     ) async {
-        let (connection, waiters) = state.withLockedValue { state in
+        let (connection, newConnection, waiters) = state.withLockedValue { state in
             state.stopped = state.stopped ?? error
-            defer { state.waiters = [:] }
-            return (state.connection, state.waiters)
+            defer { (state.waiters, state.newConnection) = ([:], nil) }
+            return (state.connection, state.newConnection, state.waiters)
         }
         finish(waiters, .failure(error))
+        newConnection?.closeSoon(error)
         guard let connection else { return }
         if draining {
             await connection.closeWhenDrained()

@@ -254,6 +254,10 @@ extension EngineStateMachine {
     private mutating func endComparison(_ now: Duration) -> [ReplyAction] {
         let comparison = live.comparison!
         live.comparison = nil
+        // The server has all effects that are left, so the next one is compared with them.
+        if live.seen == nil, let last = effects.effects.last(where: { $0.request.operation.once == .slot }) {
+            live.seen = .written(slot: last.slot, number: last.request.number)
+        }
         var actions: [ReplyAction] = []
         if comparison.isLost, comparison.repairedCount > 0 {
             actions.append(.event(.repaired(operations: comparison.repairedCount)))

@@ -57,9 +57,10 @@ end
 -- ARGV
 --   [1] SID
 --   [2] from: the first slot of the page
---   [3] 1 to list all slots. Without it, those without a claim are left out, unless another has ended their claim.
--- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME or, in state
---   d, what the slot keeps: a word for the end of its claim, or a reply, …}}, {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot.
+--   [3] 1 to list all slots. Without it, those without a claim are left out, unless another has ended the claim.
+-- Reply: {'ok', from of the next page or 0 after the last, {SLOT, NUMBER, state, tick, count, mode, NAME, …}},
+--   {'lost'}, or {'lost', 'ended'} when it has expired. The state is that of the slot. In state d, NAME is what the
+--   slot keeps: a word for the end of its claim, or a reply.
 -- Bounded: a page of 200 slots: BoundHazards.swift.
 function entry.claims(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2]})
