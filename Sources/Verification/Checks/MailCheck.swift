@@ -15,10 +15,13 @@ struct MailCheck {
     init(_ events: [Event], _ announcements: Announcements) {
         self.announcements = announcements
         var all: [String: [String: MailStream]] = [:]
+        let failovers = events.filter { $0.kind == .failover }.map(\.time)
         for event in events {
             guard let mailbox = event.resource, let device = event.device else { continue }
-            all[mailbox, default: [:]][device, default: MailStream(name: "\(mailbox), device \(device)")]
-                .add(event, kills: announcements.kills)
+            all[mailbox, default: [:]][
+                device, default: MailStream(name: "\(mailbox), device \(device)", failovers: failovers)
+            ]
+            .add(event, kills: announcements.kills)
         }
         streams = all.mapValues { $0.sorted { $0.key < $1.key }.map(\.value) }
         let sends = Dictionary(

@@ -22,6 +22,9 @@ struct SentMessage: Hashable {
 ///
 /// Between two gaps the indices are contiguous, an index always has the same message, and each message has one index. A
 /// new reader may receive again what the one before it has not acknowledged, and must not skip anything.
+///
+/// Around a failover the indices are not compared: senders send lost messages again, which get other indices, and readers
+/// skip what they have received. Each message still comes once, and those of a sender in their order.
 struct MailStream {
     struct Fault {
         var text: String
@@ -49,13 +52,19 @@ struct MailStream {
     private var messages: [Int: String] = [:]
     private var indices: [String: Int] = [:]
     private var highest: [Substring: (Int, Int)] = [:]
+    /// What the present reader has received.
+    private var own: Set<String> = []
+    private let failovers: [UInt64]
+    /// 10 s: how much later than a failover it may be recorded.
+    private static let notice: UInt64 = 10_000_000_000
 
-    init(name: String) { self.name = name }
+    /// - Parameter failovers: their times.
+    init(name: String, failovers: [UInt64] = []) { (self.name, self.failovers) = (name, failovers) }
 
     mutating func add(_ event: Event, kills killTimes: [Int: UInt64]) {
         switch event.kind {
         case .reads:
-            isNewReader = true
+            (isNewReader, own) = (true, [])
             if let process, let kill = killTimes[process], kill <= event.time, process != event.process {
                 isAfterKill = true
                 kills.append(kill)
@@ -79,7 +88,12 @@ struct MailStream {
 
     private mutating func receive(_ index: Int, _ message: String, _ time: UInt64) {
         checks += 1
-        received.insert(message)
+        let isAgain = !received.insert(message).inserted
+        if failovers.contains(where: { Announcements.follows(time + Self.notice, $0) }) {
+            receiveAfterFailover(message, time, isAgain)
+            return
+        }
+        own.insert(message)
         let before = faults.count
         if let last {
             if isNewReader ? index > last + 1 : index != last + 1 {
@@ -94,14 +108,7 @@ struct MailStream {
         if let other = indices[message], other != index {
             fault("\(message) has the indices \(other) and \(index)", time)
         }
-        if messages[index] == nil, let sent = SentMessage(message) {
-            if let (number, part) = highest[sent.sender], (number, part) >= (sent.number, sent.part) {
-                // Parts of one send are sent together.
-                let lateSend = sent.number < number ? String(sent.send) : nil
-                fault("\(message) after \(sent.sender)-\(number)-\(part)", time, lateSend: lateSend)
-            }
-            highest[sent.sender] = (sent.number, sent.part)
-        }
+        if messages[index] == nil, !isAgain, let sent = SentMessage(message) { compare(message, sent, time) }
         // One fault is reported once.
         if faults.count > before { forget() }
         (messages[index], indices[message]) = (message, index)
@@ -110,6 +117,23 @@ struct MailStream {
         // From here on the reader itself knows what it has received.
         if index > newest { isAfterKill = false }
         newest = max(newest, index)
+    }
+
+    private mutating func receiveAfterFailover(_ message: String, _ time: UInt64, _ isAgain: Bool) {
+        if !own.insert(message).inserted { fault("\(message) comes twice", time) }
+        if !isAgain, let sent = SentMessage(message) { compare(message, sent, time) }
+        (last, newest, isFirst, isNewReader) = (nil, 0, false, false)
+        (messages, indices) = ([:], [:])
+    }
+
+    /// Compares a message with the one before it of the same sender.
+    private mutating func compare(_ message: String, _ sent: SentMessage, _ time: UInt64) {
+        if let (number, part) = highest[sent.sender], (number, part) >= (sent.number, sent.part) {
+            // Parts of one send are sent together.
+            let lateSend = sent.number < number ? String(sent.send) : nil
+            fault("\(message) after \(sent.sender)-\(number)-\(part)", time, lateSend: lateSend)
+        }
+        highest[sent.sender] = (sent.number, sent.part)
     }
 
     private mutating func fault(_ text: String, _ time: UInt64, lateSend: String? = nil) {

@@ -122,6 +122,20 @@ struct VerifyMailJudgeTests {
         #expect(order(before + [gap(3), got(2, "3-1-0", 4), got(3, "1-2-0", 5)]).result == .held)
     }
 
+    @Test("after a failover messages may have other indices, and come once and in order all the same")
+    func afterFailover() {
+        func failover(_ time: Double) -> Event { Event(.failover, at: at(time), process: 0) }
+        let before = [got(1, "1-1-0", 1), got(2, "1-2-0", 2), got(3, "3-1-0", 3), failover(4)]
+        #expect(order(before + [got(3, "1-3-0", 5), got(5, "3-2-0", 6)]).result == .held)
+        #expect(order(before + [got(3, "1-2-0", 5)]).violations == 1, "twice")
+        #expect(order(before + [got(3, "1-4-0", 5), got(4, "1-3-0", 6)]).violations == 1, "out of order")
+        // A new reader may receive what the one before it has not acknowledged.
+        #expect(order(before + [reads(3, 5), got(2, "1-2-0", 6), got(4, "1-3-0", 7)]).result == .held)
+        // Later the indices are compared again.
+        let later = before + [got(3, "1-3-0", 5), got(4, "1-4-0", 40), got(6, "1-5-0", 41)]
+        #expect(order(later).violations == 1)
+    }
+
     @Test("a send to several recipients may be repeated late after a gap, and no other one")
     func lateAfterGap() {
         func late(to names: [String], sent time: Double) -> Verdict.Row {

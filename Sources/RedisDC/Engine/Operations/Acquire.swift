@@ -130,8 +130,8 @@ final class Acquire: EngineOperation {
     var remedy: Remedy {
         switch (action, mode, resource.kind) {
         case (.arrive, _, _): .report
-        case (.acquire, .consume, .semaphore): .consumeAgain
-        // An open latch or turnstile stays open. A notification that comes a second time is allowed.
+        case (.acquire, .consume, .semaphore), (.acquire, .consume, .turnstile): .consumeAgain
+        // An open latch stays open. A notification that comes a second time is allowed.
         default: .none
         }
     }

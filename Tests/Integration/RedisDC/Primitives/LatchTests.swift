@@ -12,11 +12,15 @@ import Testing
 private final class EndingSession: RedisDecorator {
     let redis: RedisClient
     private let count = Atomic(0)
+    private let failures = Atomic(0)
 
     init(_ redis: RedisClient) { self.redis = redis }
 
     /// The number of registrations that were sent.
     var registrations: Int { count.load(ordering: .relaxed) }
+
+    /// Whether the first registration has failed.
+    var hasFailed: Bool { failures.load(ordering: .relaxed) > 0 }
 
     func post(
         _ script: RedisScript, keys: [String], arguments: [RedisArgument], timeout: Duration?,
@@ -27,8 +31,9 @@ private final class EndingSession: RedisDecorator {
         else {
             return redis.post(script, keys: keys, arguments: arguments, timeout: timeout, completion: completion)
         }
-        redis.post(script, keys: keys, arguments: arguments, timeout: timeout) { [redis] _ in
+        redis.post(script, keys: keys, arguments: arguments, timeout: timeout) { [self] _ in
             Task {
+                defer { self.failures.add(1, ordering: .relaxed) }
                 let session = String(slot.split(separator: ":")[1])
                 do {
                     try await ForeignNode.setExpiry(of: session, 0, redis)
@@ -132,6 +137,7 @@ extension PrimitiveTests {
                     }
                     let latch = try other.latch("l", count: 2)
                     try await until("the dead participant has counted") { try await latch.remaining == 1 }
+                    try await until("its session is swept, and the reply counts as lost") { ending.hasFailed }
                 }
             }
         }
