@@ -219,7 +219,8 @@ extension EngineStateMachine {
     mutating func repeated(_ request: EngineRequest, _ reply: EngineReply) {
         guard live.comparison != nil else { return }
         switch (reply, request.operation.once) {
-        case (.done, _), (.stale, _): live.comparison!.repairedCount += 1
+        case (.done, _): live.comparison!.repairedCount += 1
+        // Also if a later request has come to the slot: then this one has no effect any more.
         case (_, .slot):
             effects.remove([request.number])
             live.comparison!.refused.append(request.operation)
