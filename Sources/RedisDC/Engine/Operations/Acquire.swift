@@ -68,7 +68,7 @@ final class Acquire: EngineOperation {
             failsOnLoss: failsOnLoss, detail: detail)
     }
 
-    /// The same request, which precedes all others and is not limited to a number of permits at creation.
+    /// The same request, which may queue and precedes all that are not preferred.
     var preferred: Acquire {
         Acquire(
             resource: resource, action: action, count: count, mode: mode, isPreferred: true, failsOnLoss: failsOnLoss,
