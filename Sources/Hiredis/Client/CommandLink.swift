@@ -32,16 +32,16 @@ final class CommandLink: Sendable {
     private let transport: Transport
     private let instruments: Instruments
     let commandTimeout: TimeAmount
-    let firstScripts: FirstScripts
+    let firstCallers: FirstCallers
     private let hooks: LinkHooks?
     private let deadlines = DeadlineQueue()
     private let state = NIOLockedValueBox(State())
 
     init(
-        transport: Transport, instruments: Instruments, firstScripts: FirstScripts = FirstScripts(),
+        transport: Transport, instruments: Instruments, firstCallers: FirstCallers = FirstCallers(),
         hooks: LinkHooks? = nil
     ) {
-        self.firstScripts = firstScripts
+        self.firstCallers = firstCallers
         self.hooks = hooks
         self.transport = transport
         self.instruments = instruments
@@ -156,7 +156,7 @@ final class CommandLink: Sendable {
         } serve: { connection in
             guard self.begin(connection) else { return connection.closeSoon(Self.stopped) }
             let reason = await withTaskCancellationHandler {
-                await self.firstScripts.send(on: connection) { self.hooks?.isServed($0) ?? true }
+                await self.firstCallers.send(on: connection) { self.hooks?.isServed($0) ?? true }
                 self.established(connection)
                 return await connection.untilClosed()
             } onCancel: {

@@ -75,9 +75,9 @@ extension RedisClient: EventLoopRedis {
     package func sendFirst(
         for key: String?, _ body: @escaping @Sendable (NewConnection) async -> Void
     ) -> (@Sendable () -> Void)? {
-        let firstScripts = servers.firstScripts
-        let id = firstScripts.add(slot: key.map { HashSlot.of($0) }, body)
-        return { firstScripts.remove(id) }
+        let firstCallers = servers.firstCallers
+        let id = firstCallers.add(slot: key.map { HashSlot.of($0) }, body)
+        return { firstCallers.remove(id) }
     }
 
     package func drain(

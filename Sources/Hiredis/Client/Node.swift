@@ -24,13 +24,13 @@ final class Node: Sendable {
     }
 
     init(
-        _ transport: Transport, firstScripts: FirstScripts = FirstScripts(), hooks: LinkHooks? = nil
+        _ transport: Transport, firstCallers: FirstCallers = FirstCallers(), hooks: LinkHooks? = nil
     ) {
         configuration = transport.configuration
         eventLoop = transport.eventLoop
         instruments = Instruments(transport.configuration)
         link = CommandLink(
-            transport: transport, instruments: instruments, firstScripts: firstScripts, hooks: hooks)
+            transport: transport, instruments: instruments, firstCallers: firstCallers, hooks: hooks)
         lanes = LanePool(transport: transport, instruments: instruments)
         subscriptions = SubscriptionHub(transport: transport, instruments: instruments)
         tasks = [link.run, subscriptions.run, lanes.run] + (transport.source?.tasks ?? [])

@@ -30,7 +30,7 @@ final class Cluster: Sendable {
     let configuration: RedisConfiguration
     let instruments: Instruments
     let eventLoop: any EventLoop
-    let firstScripts = FirstScripts()
+    let firstCallers = FirstCallers()
     private let seeds: [Endpoint]
     private let transport: Transport
     private let state = NIOLockedValueBox(State())
@@ -66,7 +66,7 @@ final class Cluster: Sendable {
             } isServed: { [weak self] in
                 self?.isServed($0, by: endpoint) ?? false
             }
-            let node = Node(transport.to(endpoint), firstScripts: firstScripts, hooks: hooks)
+            let node = Node(transport.to(endpoint), firstCallers: firstCallers, hooks: hooks)
             state.nodes[endpoint] = node
             nodeFeed.yield(node)
             return .success(node)
@@ -235,7 +235,7 @@ final class Cluster: Sendable {
         for (endpoint, slots) in changes {
             // A connection that is made from now on takes the slots from the next map.
             guard let connection = state.withLockedValue({ $0.nodes[endpoint] })?.link.current else { continue }
-            await firstScripts.send(on: connection) { slots.contains($0) }
+            await firstCallers.send(on: connection) { slots.contains($0) }
         }
         anyMaster.update(map.masters)
         let retired = state.withLockedValue { state in

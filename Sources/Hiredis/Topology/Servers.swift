@@ -18,7 +18,7 @@ protocol Servers: Sendable {
     /// See ``EventLoopRedis/connectionFailure``.
     var connectionFailure: RedisError? { get }
     /// The scripts that come first on each new command connection.
-    var firstScripts: FirstScripts { get }
+    var firstCallers: FirstCallers { get }
     func masters() async throws(RedisError) -> [RedisMaster]
 
     // MARK: Operations of ``Redis`` and ``EventLoopRedis``
@@ -62,7 +62,7 @@ extension RedisConfiguration {
 extension Node: Servers {
     var serverVersion: ServerVersion? { link.serverVersion }
     var connectionFailure: RedisError? { link.failure }
-    var firstScripts: FirstScripts { link.firstScripts }
+    var firstCallers: FirstCallers { link.firstCallers }
     func masters() -> [RedisMaster] { [RedisMaster(self)] }
 
     func block(

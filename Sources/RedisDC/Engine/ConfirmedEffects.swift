@@ -44,6 +44,11 @@ struct ConfirmedEffects: Sendable {
         let effect = ConfirmedEffect(request: request, at: now, count: count)
         effects.append(effect)
         bytes += Self.size(effect)
+        forgetOld(now)
+    }
+
+    /// Forgets what is older than the time, and what exceeds the bytes.
+    mutating func forgetOld(_ now: Duration) {
         while let first = effects.first, bytes > maxBytes || first.at + time < now {
             effects.removeFirst()
             bytes -= Self.size(first)

@@ -122,6 +122,7 @@ extension EngineStateMachine {
     mutating func reconnected(now: Duration) -> [EngineRequest] {
         guard isLive, !isExpired(at: now) else { return [] }
         live.notices.reconnected()
+        effects.forgetOld(now)
         // What an earlier comparison has not finished, this one does.
         for (number, entry) in live.pending {
             switch entry.purpose {
@@ -366,6 +367,7 @@ extension EngineStateMachine {
     /// lost everything, or if the session was too young for a new server.
     mutating func keepEffects(of session: Session, _ now: Duration) {
         let isYoung = session.notices.connection > 0 && now - session.since < settings.repairTime
+        effects.forgetOld(now)
         let unfinished = session.pending.values.filter { if case .repair = $0.purpose { true } else { false } }
         let lost = effects.takeAll().map(\.request) + unfinished.map(\.request)
         lostEffects = LostEffects(

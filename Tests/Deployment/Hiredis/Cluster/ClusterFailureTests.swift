@@ -93,7 +93,7 @@ extension ServerTests {
         }
 
         @Test("first scripts reach the new master of their slot before all other commands")
-        func firstScripts() async throws {
+        func firstCallers() async throws {
             try await withClusterClient(.init()) { cluster, redis in
                 let made = Record<Int>()
                 let script = RedisScript("return redis.call('RPUSH', KEYS[1], ARGV[1])")

@@ -232,6 +232,20 @@ struct RepairStateMachineTests {
         run.reply(9, .done(count: 1, more: false))
         #expect(run.taken() == ["event repaired 1", "event dataLost"])
     }
+
+    @Test("what is too old when a comparison begins is not repeated but reported")
+    func forgottenWhenIdle() {
+        var run = Self.signals(2)
+        for number: UInt64 in 3...9 {
+            run.advance(.seconds(5))
+            run.replyToHeartbeat(number, notices: 0)
+        }
+        _ = run.taken()
+        run.reconnected()
+        run.reply(10, .heartbeat(notices: 0, isDataLost: true, .none))
+        run.reply(11, .page(next: 0, []))
+        #expect(run.taken() == ["send heartbeat 10", "send reconcile 11", "event dataLost"])
+    }
 }
 
 extension EngineStateMachine {

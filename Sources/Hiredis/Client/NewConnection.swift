@@ -1,4 +1,4 @@
-// What is sent on each new command connection before all other commands.
+// A connection on which nobody has sent a command yet.
 import NIOCore
 
 /// A new command connection, which no other caller has yet.
@@ -39,46 +39,6 @@ package struct NewConnection: Sendable {
                     guard let message = reply.errorMessage else { return .success(reply) }
                     return .failure(RedisError(serverMessage: message).naming(command.name))
                 })
-        }
-    }
-}
-
-/// The users of a client that send something first. A new connection may lead to a server that has lost the last writes,
-/// and a later command could overwrite the evidence, or overtake what is done again.
-final class FirstScripts: Sendable {
-    typealias Body = @Sendable (NewConnection) async -> Void
-
-    private struct Source {
-        /// The slot of the scripts' keys; `nil` for all slots.
-        var slot: Int?
-        var body: Body
-    }
-
-    private struct State {
-        var lastID = 0
-        var sources: [Int: Source] = [:]
-    }
-
-    private let state = Locked(State())
-
-    /// - Returns: an id for ``remove(_:)``.
-    func add(slot: Int?, _ body: @escaping Body) -> Int {
-        state.withLock { state in
-            state.lastID += 1
-            state.sources[state.lastID] = Source(slot: slot, body: body)
-            return state.lastID
-        }
-    }
-
-    func remove(_ id: Int) { state.withLock { $0.sources[id] = nil } }
-
-    /// Lets the users send, at the same time, on a connection that no other caller has yet. Returns when all have done so.
-    ///
-    /// - Parameter isServed: whether the server of the connection serves a slot.
-    func send(on connection: RedisConnection, where isServed: @Sendable (Int) -> Bool) async {
-        let sources = state.withLock { $0.sources }.values.filter { $0.slot.map(isServed) ?? true }
-        await withDiscardingTaskGroup { group in
-            for source in sources { group.addTask { await source.body(NewConnection(connection)) } }
         }
     }
 }

@@ -7,7 +7,7 @@ import Testing
 
 extension ServerTests {
     @Suite("Scripts that come first", .serialized)
-    struct FirstScriptTests {
+    struct FirstCallerTests {
         @Test("no other caller has a new connection until those that come first have done what they need")
         func first() async throws {
             try await withLocalRedis { server in
@@ -38,17 +38,17 @@ extension ServerTests {
                 try await withTestClient(url: server.url) { redis in
                     _ = try await redis.send("PING")
                     let connection = try #require(redis.onlyNode.link.current)
-                    let firstScripts = FirstScripts()
+                    let firstCallers = FirstCallers()
                     let places = Locked([Bool]())
                     let script = RedisScript("return 1")
-                    _ = firstScripts.add(slot: nil) { new in
+                    _ = firstCallers.add(slot: nil) { new in
                         connection.closeSoon(RedisError(.connectionLost, "ended by the test"))
                         _ = await connection.untilClosed()
                         #expect(new.isClosed)
                         guard case .failure = await redis.answer(script, ["k"], [], on: new) else { return }
                         places.withLock { $0.append(true) }
                     }
-                    await firstScripts.send(on: connection) { _ in true }
+                    await firstCallers.send(on: connection) { _ in true }
                     #expect(places.withLock { $0 } == [true])
                 }
             }
