@@ -50,8 +50,8 @@ package struct Failure: ExitError {
 extension RedisDCError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
-        case .invalidArgument, .conflict, .notFound, .wrongType: .badData
-        case .timedOut, .full, .empty, .destroyed, .broken: .notAcquired
+        case .invalidArgument, .conflict, .notFound, .wrongType, .unsupported: .badData
+        case .timedOut, .full, .empty, .destroyed, .broken, .notDurable: .notAcquired
         case .lost: .lost
         case .connectionLost, .notConnected, .stopped: .unavailable
         case .notPermitted: .notPermitted

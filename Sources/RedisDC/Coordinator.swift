@@ -118,7 +118,8 @@ public final class Coordinator: Sendable {
         engines = (0..<configuration.partitions).map { partition in
             Engine(
                 redis: eventLoopRedis, namespace: keyspace, partition: partition, settings: settings,
-                usesWakeUps: configuration.usesWakeUps, nodeDescription: nodeDescription, clock: clock,
+                usesWakeUps: configuration.usesWakeUps, durabilityTimeout: configuration.durabilityTimeout,
+                nodeDescription: nodeDescription, clock: clock,
                 instruments: instruments, service: service
             ) { events.notify($0, partition: partition) }
         }

@@ -43,6 +43,9 @@ public struct CoordinatorConfiguration: Sendable {
     ///
     /// Each partition has an equal part of it, but not less than 1 MiB, unless this is less.
     public var repairBytes = 8 << 20
+    /// How long an operation with a ``Hiredis/Durability`` waits for its confirmation before it throws `.notDurable`: more
+    /// than 0, default 1 s. It should be longer than replicas lag behind. More than 100 years counts as 100 years.
+    public var durabilityTimeout: Duration = .seconds(1)
     /// The name that ``Coordinator/inspect(_:limit:)`` reports for this process, besides its host
     /// and process id. Default: the name of the program.
     public var nodeName: String?
@@ -66,6 +69,8 @@ public struct CoordinatorConfiguration: Sendable {
         try require((1...1024).contains(partitions), "partitions is \(partitions), expected 1 to 1024")
         try require(pollInterval >= .milliseconds(10), "pollInterval is \(pollInterval), expected at least 10 ms")
         try require(callTimeout > .zero, "callTimeout is \(callTimeout), expected more than 0")
+        try require(
+            durabilityTimeout > .zero, "durabilityTimeout is \(durabilityTimeout), expected more than 0")
         try require(
             repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
         try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")

@@ -1,6 +1,6 @@
 // A lease: its fencing token, its deadline, its release, and the notice of its loss.
 import CoordinationBase
-import Hiredis
+public import Hiredis
 import Synchronization
 
 /// The ownership of a lock or of permits, until it is released or lost.
@@ -124,6 +124,58 @@ public final class Lease: Sendable {
     ///   ``Condition/wait(_:timeout:)`` could not acquire the mutex again.
     public func check() throws(RedisDCError) {
         guard isHeld else { throw watch.error ?? RedisDCError(.lost, "\"\(name)\" is no longer held") }
+    }
+
+    /// Waits until the grant is as durable as requested, so that a failover to a server that has
+    /// confirmed it, or a restart, does not lose the lease.
+    ///
+    /// The lease is held before, meanwhile, and afterwards, also when this throws. What Redis lacks
+    /// after a failover is not waited for: the lease is lost then.
+    ///
+    /// - Parameter timeout: how long to wait for the confirmation; `nil` is
+    ///   ``CoordinatorConfiguration/durabilityTimeout``.
+    /// - Throws: `.notDurable` when the confirmation has not arrived in time: the lease is still held;
+    ///   `.unsupported` when the server cannot confirm this durability; `.invalidArgument`; `.lost`;
+    ///   `.stopped`; `.cancelled`; and other failures of a request.
+    public func makeDurable(_ durability: Durability, timeout: Duration? = nil) async throws(RedisDCError) {
+        try check()
+        if durability == .memory { return }
+        let timeout = timeout ?? engine.durableChanges.timeout
+        if timeout < .zero {
+            throw RedisDCError(.invalidArgument, "timeout is \(timeout), expected 0 or more")
+        }
+        try await engine.durableChanges.check(durability)
+        let claim: UInt64? =
+            switch subject {
+            case .claim(let claim): claim
+            case .turn(let number, let cohort): cohort.claim(of: number)
+            }
+        do throws(RedisDCError) {
+            guard let change = await engine.grant(of: claim) else {
+                throw RedisDCError(.lost, "\"\(name)\" is no longer held")
+            }
+            try await engine.durableChanges.confirm(change, durability, within: min(timeout, .maxWait))
+        } catch {
+            try check()
+            if error.code != .notDurable { throw error }
+            throw error.prefixed("\"\(name)\" is held, but not .\(durability)")
+        }
+        try check()
+    }
+
+    /// Waits until the grant is as durable as requested, and releases the lease if that fails.
+    ///
+    /// - Throws: what ``makeDurable(_:timeout:)`` throws.
+    func durableOrReleased(_ durability: Durability) async throws(RedisDCError) -> Lease {
+        do throws(RedisDCError) {
+            try await makeDurable(durability)
+            return self
+        } catch {
+            try? await release()
+            var error = error
+            if error.code == .notDurable { error.message += "; the lease was released" }
+            throw error
+        }
     }
 
     /// Releases the lease. A second call does nothing.

@@ -9,6 +9,7 @@ public struct RedisDCError: Error, Sendable {
         private enum Kind: String {
             case invalidArgument, timedOut, cancelled, destroyed, conflict, connectionLost, notConnected, notPermitted
             case wrongType, outOfMemory, serverError, stopped, lost, notFound, broken, full, empty
+            case notDurable, unsupported
         }
         private var kind: Kind
         private init(_ kind: Kind) { self.kind = kind }
@@ -58,6 +59,11 @@ public struct RedisDCError: Error, Sendable {
         public static let wrongType = Code(.wrongType)
         /// Redis has reached `maxmemory`. The operation had no effect, unless `mayHaveRun` is set.
         public static let outOfMemory = Code(.outOfMemory)
+        /// The operation has taken effect, but was not confirmed to be as durable as requested within the time. The
+        /// message says whether a lease is still held.
+        public static let notDurable = Code(.notDurable)
+        /// The server cannot do what was requested: the message says what it needs. Nothing was changed.
+        public static let unsupported = Code(.unsupported)
         /// The server replied with another error, or with an unexpected value.
         public static let serverError = Code(.serverError)
         /// The Redis client or the coordinator has stopped, or is stopping.

@@ -22,6 +22,8 @@ package struct Verdict: Sendable, Encodable {
     }
 
     package let result: Result
+    /// How often more holders believed to hold a lock or permits than may, whether they were notified or not.
+    package let overlaps: Int
     package let promises: [Row]
     package let statistics: Statistics
     /// The first violations of each promise, in words.
@@ -34,6 +36,10 @@ package struct Verdict: Sendable, Encodable {
 
     init(_ findings: [Finding], _ statistics: Statistics) {
         self.statistics = statistics
+        overlaps = findings.reduce(0) { sum, finding in
+            guard finding.promise == .exclusion || finding.promise == .permits else { return sum }
+            return sum + finding.announced + finding.undecided + finding.violations.count
+        }
         promises = findings.map { finding in
             let result: Result =
                 !finding.violations.isEmpty ? .violated : finding.checks == 0 ? .notChecked : .held

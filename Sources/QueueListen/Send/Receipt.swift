@@ -1,3 +1,5 @@
+public import Hiredis
+
 /// The proof that messages were sent.
 public struct Receipt: Sendable, Hashable {
     /// The id of the send: the caller's own, or a generated one.

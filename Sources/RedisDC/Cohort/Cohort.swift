@@ -177,6 +177,9 @@ final class Cohort: Sendable {
         }
     }
 
+    /// The claim with which a turn holds the mutex; `nil` if the turn has ended.
+    func claim(of turn: UInt64) -> UInt64? { state.withLock { $0.machine.claim(of: turn) } }
+
     /// Takes the claim of a turn out of the cohort: its lease releases it by itself from now on.
     ///
     /// - Parameter watch: the lease's watch, which is notified when the claim is lost.

@@ -299,6 +299,11 @@ struct CohortStateMachine {
         case detached(ID, request: CohortClaim?)
     }
 
+    /// The claim with which a turn holds the mutex; `nil` if the turn has ended.
+    func claim(of turn: UInt64) -> ID? {
+        if case .held(let tenure) = state, case .turn(turn) = tenure.use { tenure.id } else { nil }
+    }
+
     /// Removes the claim of a turn from the cohort.
     mutating func detach(_ turn: UInt64) -> DetachAction {
         guard case .held(let tenure) = state, case .turn(turn) = tenure.use else { return .none }

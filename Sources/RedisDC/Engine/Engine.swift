@@ -2,6 +2,7 @@
 // callers.
 //
 // Engine+Callers: the operations that the primitives call. Engine+Actions: carries out the state machine's actions.
+// Engine+Durability: waits until replicas, or the disk, have what was confirmed.
 import CoordinationBase
 import Hiredis
 
@@ -25,6 +26,7 @@ actor Engine: WaiterRunner {
     /// The coordinator's `run()`.
     private nonisolated let service: ServiceRun
     nonisolated let ids = OperationIDs()
+    nonisolated let durableChanges: DurableChanges
     let namespace: Namespace
     let keys: PartitionKeys
     let settings: EngineStateMachine.Settings
@@ -48,7 +50,7 @@ actor Engine: WaiterRunner {
 
     init(
         redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
-        usesWakeUps: Bool, nodeDescription: String, clock: MonotonicClock, instruments: EngineInstruments,
+        usesWakeUps: Bool, durabilityTimeout: Duration, nodeDescription: String, clock: MonotonicClock, instruments: EngineInstruments,
         service: ServiceRun, report: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
         self.redis = redis
@@ -62,6 +64,8 @@ actor Engine: WaiterRunner {
         self.service = service
         reportsLongWaits = instruments.hasLogger
         self.report = report
+        durableChanges = DurableChanges(
+            redis: redis, keys: keys.resources, clock: clock, timeout: min(durabilityTimeout, .maxWait))
         executor = redis.serialExecutor
         unownedExecutor = executor.asUnownedSerialExecutor()
         isNeeded = partition == 0

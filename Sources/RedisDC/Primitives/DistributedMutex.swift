@@ -34,6 +34,7 @@ import Hiredis
 /// - After ``forceRelease()``, and when Redis loses data or a failover loses the last grants,
 ///   another task may hold the lock before the former holder's process learns of it: normally at
 ///   once or with the next heartbeat, a third of the TTL later. The fences of the two differ.
+///   ``withLock(timeout:durability:_:)`` returns when replicas have the grant.
 ///
 /// ``Coordinator`` describes what timeouts, cancellation and outages of Redis mean for operations
 /// that wait, and the errors that all operations throw.

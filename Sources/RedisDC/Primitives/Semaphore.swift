@@ -173,9 +173,11 @@ public struct Semaphore: Sendable {
     /// - Throws: `.connectionLost` with `mayHaveRun` when the session was lost while the request
     ///   was in flight, `.notConnected`, `.conflict`, `.destroyed`, `.notFound`, `.cancelled`,
     ///   `.invalidArgument`, and what ``Coordinator`` lists for all operations.
-    public func signal(_ count: Int = 1) async throws(RedisDCError) {
+    public func signal(_ count: Int = 1) async throws(RedisDCError) { try await engine.call(signalling(count)) }
+
+    func signalling(_ count: Int) throws(RedisDCError) -> Signal {
         try check(count)
-        try await engine.call(Signal(resource, count: count))
+        return Signal(resource, count: count)
     }
 
     /// The number of permits available now; negative after ``resize(to:)`` lowered the limit below

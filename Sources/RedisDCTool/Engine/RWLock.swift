@@ -19,7 +19,10 @@ struct RWLock: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rwlock",
         abstract: "Run a command while holding a read-write lock: many readers together, or one writer alone.",
-        usage: "redisdc rwlock NAME --read|--write [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] -- COMMAND…",
+        usage: """
+            redisdc rwlock NAME --read|--write [--timeout SECONDS] [--ttl SECONDS] [--grace SECONDS] \
+            [--replicated N|--fsynced] -- COMMAND…
+            """,
         discussion: """
             Waiters acquire the lock in the order of their requests. Readers that come one after the other hold it \
             together.
@@ -32,6 +35,7 @@ struct RWLock: AsyncParsableCommand {
     @Argument(help: "The lock's name.") var name: String
     @Flag var access: Access
     @OptionGroup var timeout: TimeoutOption
+    @OptionGroup var durability: DurabilityOptions
     @OptionGroup var held: HeldCommand
 
     func validate() throws { try held.requireCommand() }
@@ -42,8 +46,8 @@ struct RWLock: AsyncParsableCommand {
             let lock = try coordinator.readWriteLock(name)
             let lease =
                 switch access {
-                case .read: try await lock.readLock(timeout: timeout.duration)
-                case .write: try await lock.writeLock(timeout: timeout.duration)
+                case .read: try await lock.readLock(timeout: timeout.duration, durability: durability.durability)
+                case .write: try await lock.writeLock(timeout: timeout.duration, durability: durability.durability)
                 }
             try await held.run(program, holding: lease)
         }

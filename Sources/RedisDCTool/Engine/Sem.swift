@@ -83,10 +83,11 @@ extension Sem {
             .examples("redisdc sem signal seats -n 2")
         @OptionGroup private var target: Target
         @Option(name: .customShort("n"), help: "The number of permits, 1 to 1,000,000.") var count = 1
+        @OptionGroup var durability: DurabilityOptions
 
         func run() async throws {
             try await target.withSemaphore { semaphore in
-                try await semaphore.signal(count)
+                try await semaphore.signal(count, durability: durability.durability)
                 try target.report("signalled \(count)", Report(name: semaphore.name, signalled: count))
             }
         }
@@ -97,7 +98,8 @@ extension Sem {
             abstract: "Wait for permits and consume them, or hold them while a command runs.",
             usage: """
                 redisdc sem wait NAME [-n N] [--timeout SECONDS]
-                redisdc sem wait NAME [-n N] [--timeout SECONDS] --hold [--ttl SECONDS] [--grace SECONDS] -- COMMAND…
+                redisdc sem wait NAME [-n N] [--timeout SECONDS] --hold [--ttl SECONDS] [--grace SECONDS] \
+                    [--replicated N|--fsynced] -- COMMAND…
                 """,
             discussion: """
                 Without --hold, the permits are consumed; `redisdc sem signal` adds permits back. A wait that is \
@@ -113,11 +115,15 @@ extension Sem {
         var count = 1
         @OptionGroup var timeout: TimeoutOption
         @Flag(help: "Hold the permits while COMMAND runs, instead of consuming them.") var hold = false
+        @OptionGroup var durability: DurabilityOptions
         @OptionGroup var held: HeldCommand
 
         func validate() throws {
             if hold { try held.requireCommand() }
             if !hold, !held.command.isEmpty { throw ValidationError("a COMMAND requires --hold") }
+            if !hold, durability.durability != .memory {
+                throw ValidationError("--replicated and --fsynced require --hold")
+            }
         }
 
         func run() async throws {
@@ -127,7 +133,10 @@ extension Sem {
         private func runHolding() async throws {
             let program = try held.program()
             try await target.withSemaphore(ttl: held.ttlDuration, node: held.node) { semaphore in
-                try await held.run(program, holding: semaphore.acquireLease(count, timeout: timeout.duration))
+                try await held.run(
+                    program,
+                    holding: semaphore.acquireLease(
+                        count, timeout: timeout.duration, durability: durability.durability))
             }
         }
 

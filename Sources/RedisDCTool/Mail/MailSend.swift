@@ -18,12 +18,10 @@ struct MailSend: AsyncParsableCommand {
     @Option(name: .customLong("header"), help: "A header of the messages, NAME=VALUE. May be repeated.")
     var headers: [String] = []
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
-    @Option(help: "Wait until this number of replicas has the messages.") var replicas: Int?
-    @Flag(help: "Wait until the messages are on the server's disk (Redis 7.2).") var fsynced = false
+    @OptionGroup var durability: DurabilityOptions
     @Argument(help: "The messages, one per argument. They may be any bytes.") var messages: [ByteArgument]
 
     func validate() throws {
-        if replicas != nil, fsynced { throw ValidationError("give either --replicas or --fsynced") }
         if headers.contains(where: { !$0.contains("=") }) { throw ValidationError("--header must be NAME=VALUE") }
         if let ttl, !(ttl > 0 && ttl < 1e9) { throw ValidationError("--ttl must be a number of seconds, more than 0") }
     }
@@ -41,9 +39,8 @@ struct MailSend: AsyncParsableCommand {
         let contents = messages.map {
             Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
         }
-        let durability: Durability = fsynced ? .fsynced : replicas.map { .replicated($0) } ?? .memory
         try await mail.withOffice { office in
-            let receipt = try await office.send(contents, to: names, id: id, durability: durability)
+            let receipt = try await office.send(contents, to: names, id: id, durability: durability.durability)
             let lines = receipt.indices.sorted { $0.key < $1.key }.map { name, indices in
                 indices.count == 1
                     ? "\(name): \(indices.lowerBound)" : "\(name): \(indices.lowerBound) to \(indices.upperBound)"

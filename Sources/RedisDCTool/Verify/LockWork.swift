@@ -18,14 +18,19 @@ struct LockWork {
         do {
             if name == Workload.readWriteLock {
                 let lock = try coordinator.readWriteLock(name)
-                let lease = try await isReader ? lock.readLock(timeout: timeout) : lock.writeLock(timeout: timeout)
+                let lease =
+                    if isReader {
+                        try await lock.readLock(timeout: timeout, durability: work.durability)
+                    } else {
+                        try await lock.writeLock(timeout: timeout, durability: work.durability)
+                    }
                 let count = isReader ? 1 : Workload.readWritePermits
                 await Holding(work: work, lease: lease, verb: .lock, name: name, count: count, called: called)
                     .hold(of: Workload.readWritePermits, &choices)
             } else {
                 let mutex = try coordinator.mutex(
                     name, locality: name == Workload.cohort ? .cohort(limit: 8, linger: .milliseconds(20)) : .strict)
-                let acquiring = Task { try await mutex.lock(timeout: timeout) }
+                let acquiring = Task { [work] in try await mutex.lock(timeout: timeout, durability: work.durability) }
                 if choices.oneIn(10) {
                     try? await Task.sleep(for: choices.milliseconds(0...20))
                     acquiring.cancel()

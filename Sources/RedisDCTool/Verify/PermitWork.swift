@@ -11,7 +11,8 @@ struct SemaphoreWork {
         let count = Int.random(in: 1...2, using: &choices)
         do {
             let pool = try work.coordinator.semaphore(Workload.pool, permits: Workload.poolPermits)
-            let lease = try await pool.acquireLease(count, timeout: choices.milliseconds(5...2000))
+            let lease = try await pool.acquireLease(
+                count, timeout: choices.milliseconds(5...2000), durability: work.durability)
             await Holding(work: work, lease: lease, verb: .lease, name: Workload.pool, count: count, called: called)
                 .hold(of: Workload.poolPermits, &choices)
         } catch {

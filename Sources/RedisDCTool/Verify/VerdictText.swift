@@ -26,6 +26,7 @@ struct VerdictText {
             "announced losses: \(numbers.claimsLost) leases, \(numbers.sessionsLost) sessions, "
                 + "\(numbers.dataLost) times data, \(numbers.gaps) gaps in mailboxes",
             "operations that were carried out again: \(numbers.repaired)",
+            "overlaps of holders: \(verdict.overlaps)",
         ]
         if !verdict.violations.isEmpty { lines += [""] + verdict.violations.map { "violation: \($0)" } }
         return (lines + ["", "verdict: \(verdict.result.rawValue)"]).joined(separator: "\n")

@@ -34,6 +34,8 @@ struct Verify: AsyncParsableCommand {
     @Option(help: "With --kill: end after this number of failovers, from 1.") var failovers: Int?
     @Option(help: "The number of partitions, 1 to 64. (default: 4 with a cluster, else 1)") var partitions: Int?
     @Option(help: "The time to live of the sessions in seconds, 2 to 60.") var ttl = 10
+    @Option(help: "Acquire locks and leases that this number of replicas has confirmed, 1 to 1000.") var replicated:
+        Int?
     @Option(help: "The seed of the random choices.") var seed: UInt64?
     @Option(
         help: ArgumentHelp(
@@ -51,6 +53,9 @@ struct Verify: AsyncParsableCommand {
         }
         guard failovers.map({ $0 >= 1 && kill != nil }) ?? true else {
             throw ValidationError("--failovers must be at least 1, and requires --kill")
+        }
+        guard replicated.map({ (1...1000).contains($0) }) ?? true else {
+            throw ValidationError("--replicated must be a number of replicas, 1 to 1000")
         }
         if kill != nil, global.url != nil { throw ValidationError("use either --kill or --redis") }
         if kill == nil, server != nil { throw ValidationError("--server requires --kill") }
@@ -102,7 +107,7 @@ struct Verify: AsyncParsableCommand {
         let run = VerifyRun(
             options: options, header: header, deployment: deployment, interruption: interruption,
             processes: processes, partitions: partitions ?? (isCluster ? 4 : 1), ttl: ttl,
-            length: try duration(), failovers: failovers, defect: defect)
+            length: try duration(), failovers: failovers, replicated: replicated, defect: defect)
         return try await run.make()
     }
 

@@ -36,6 +36,8 @@ struct VerifyRun: Sendable {
     let ttl: Int
     let length: Duration?
     let failovers: Int?
+    /// The number of replicas that must have a lease before it counts; `nil` for none.
+    let replicated: Int?
     let defect: Defect?
 
     /// How long the processes may take to end.
@@ -107,6 +109,7 @@ struct VerifyRun: Sendable {
         var arguments = ["--namespace", namespace, "--partitions", "\(partitions)"]
         arguments += ["--seed", "\(header.seed)", "--ttl", "\(ttl)", "--parties", "\(min(3, processes))"]
         arguments += ["--history", folder.path, "--families", header.families.map(\.rawValue).joined(separator: ",")]
+        if let replicated { arguments += ["--replicated", "\(replicated)"] }
         if let defect { arguments += ["--defect", defect.rawValue] }
         if let cacert = options.cacert { arguments += ["--cacert", cacert] }
         return arguments

@@ -28,6 +28,7 @@ struct VerifyWorker: AsyncParsableCommand {
     /// The folder of the run's records.
     @Option var history: String
     @Option var families: String
+    @Option var replicated: Int?
     @Option var defect: String?
 
     func run() async throws {
@@ -42,7 +43,9 @@ struct VerifyWorker: AsyncParsableCommand {
                 try await withPostOffice(redis: redis, namespace: namespace, configuration: posting) { office in
                     let work = Work(
                         coordinator: coordinator, office: office, recorder: recorder, stop: stop,
-                        slot: slot, parties: parties, defect: defect.flatMap { Defect(rawValue: $0) })
+                        slot: slot, parties: parties,
+                        durability: replicated.map { .replicated($0) } ?? .memory,
+                        defect: defect.flatMap { Defect(rawValue: $0) })
                     recorder.record(Event(.started, at: Recorder.now, process: process))
                     precondition(defect != Defect.crashes.rawValue, "the run has asked for a crash")
                     await work.run(families, seed: seed)
@@ -79,6 +82,8 @@ struct Work: Sendable {
     let slot: Int
     /// The parties of each barrier.
     let parties: Int
+    /// That of leases.
+    let durability: Durability
     let defect: Defect?
 
     /// Performs operations until the process is asked to end.

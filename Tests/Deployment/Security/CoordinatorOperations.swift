@@ -23,6 +23,7 @@ struct CoordinatorOperations {
                 try await withRedisClient(url: url) { second in
                     try await withCoordinator(redis: second, namespace: namespace) { other in
                         try await semaphores(coordinator, other)
+                        try await durabilities(coordinator)
                         try await mutexes(coordinator, other)
                         try await readWriteLocks(coordinator)
                         try await conditions(coordinator, other)
@@ -39,6 +40,15 @@ struct CoordinatorOperations {
                 try await reconnect(coordinator)
                 try await sweep(coordinator)
             }
+        }
+    }
+
+    /// The server has no replica.
+    private func durabilities(_ coordinator: Coordinator) async throws {
+        do throws(RedisDCError) {
+            try await coordinator.semaphore("confirmed", permits: 0).signal(durability: .replicated(1))
+        } catch {
+            #expect(error.code == .notDurable && !error.message.contains("NOPERM"), "\(error.message)")
         }
     }
 

@@ -72,6 +72,21 @@ struct EngineLockTests {
         }
     }
 
+    @Test("no command runs under a lease that no replica has confirmed, and nothing stays locked")
+    func durability() async throws {
+        try await withEngineTool { tool in
+            let refused = try await tool.run("lock", "m", "--replicated", "1", "--", "echo", "runs")
+            #expect(refused.status == 75 && !refused.output.contains("runs"), "\(refused.error)")
+            #expect(refused.error.contains("the lease was released"), "\(refused.error)")
+            #expect(try await tool.run("lock", "m", "--timeout", "0", "--", "true").status == 0)
+            #expect(try await tool.run("lock", "m", "--replicated", "0", "--", "true").status == 64)
+            #expect(try await tool.run("lock", "m", "--replicated", "1", "--fsynced", "--", "true").status == 64)
+            #expect(try await tool.run("sem", "create", "s", "--permits", "0").status == 0)
+            #expect(try await tool.run("sem", "signal", "s", "--replicated", "1").status == 75)
+            #expect(try await tool.run("sem", "value", "s").output.contains("1"))
+        }
+    }
+
     @Test("of eight concurrent processes at most one holds the lock")
     func many() async throws {
         try await withEngineTool { tool in

@@ -88,6 +88,21 @@ extension EngineTests.FailureTests {
             }
         }
 
+        @Test("what is lost is repeated before anything new is sent: of two resizes the later one counts")
+        func order() async throws {
+            try await withPair { pair, one, two, _ in
+                let events = one.events()
+                let semaphore = try one.semaphore("s", permits: 1)
+                try await semaphore.create()
+                try await pair.cutReplication()
+                try await semaphore.resize(to: 5)
+                await pair.promote()
+                try await semaphore.resize(to: 7)
+                for await event in events { if case .repaired = event { break } }
+                #expect(try await two.semaphore("s", permits: 1).value == 7)
+            }
+        }
+
         @Test("a lost signal is repeated, before a later request uses the same slot")
         func signal() async throws {
             try await withPair { pair, one, two, replica in
