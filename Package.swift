@@ -183,6 +183,7 @@ let package = Package(
             name: "GameServices",
             dependencies: [
                 "QueueListen", "Hiredis", "CoordinationBase",
+                .product(name: "DequeModule", package: "swift-collections"),
                 logging, metrics, lifecycle,
             ],
             exclude: ["Lua"],

@@ -97,30 +97,37 @@ extension Leaderboard {
     /// kept.
     ///
     /// Removing twice has no second effect. A submit that is repeated under its id afterwards does not
-    /// bring the entry back.
+    /// bring the entry back, unless a failover has lost the submit. A removal that a failover has lost
+    /// is repeated, and leaves alone what anybody has submitted after it.
     ///
     /// - Returns: the number of rankings that had an entry of this name.
     @discardableResult
     public func remove(_ name: String) async throws(GameServiceError) -> Int {
         try validate(name)
         do throws(GameServiceError) {
-            var removed = 0
             let end = scripts.clock.now() + scripts.callTimeout
-            let periods = try await keptPeriods()
-            for start in stride(from: 0, to: periods.count, by: 64) {
-                let keys = periods[start..<min(start + 64, periods.count)].flatMap { self.keys.window($0) }
-                let reply = try await scripts.run(
-                    LeaderboardScripts.remove, keys: keys, arguments: [.string(name)], until: end)
-                guard let count = reply.integer else { throw GameServiceError(unexpected: reply) }
-                removed += count
+            return try await confirming(until: end) { (_) async throws(GameServiceError) in
+                var entries: [(period: WindowPeriod, stamp: String)] = []
+                let periods = try await keptPeriods()
+                for start in stride(from: 0, to: periods.count, by: 64) {
+                    let step = periods[start..<min(start + 64, periods.count)]
+                    let reply = try await scripts.run(
+                        LeaderboardScripts.remove, keys: step.flatMap { self.keys.window($0) },
+                        arguments: [.string(name)], until: end)
+                    guard let stamps = reply.array?.compactMap(\.string), stamps.count == step.count else {
+                        throw GameServiceError(unexpected: reply)
+                    }
+                    entries += zip(step, stamps).filter { !$1.isEmpty }.map { ($0, $1) }
+                }
+                return (entries.count, .removal(ConfirmedRemoval(name: name, entries: entries)))
             }
-            return removed
         } catch { throw error.prefixed("cannot remove an entry of leaderboard \"\(self.name)\"") }
     }
 
     /// Deletes all rankings of the windows of this handle, and forgets mode and order.
     ///
-    /// The answers to submits with an id remain until they expire.
+    /// The answers to submits with an id remain until they expire. A deletion that a failover loses is
+    /// not repeated, and neither are this handle's submits from before it.
     public func delete() async throws(GameServiceError) {
         do throws(GameServiceError) {
             let periods = try await keptPeriods()
@@ -129,6 +136,7 @@ extension Leaderboard {
                 let command = RedisCommand(["UNLINK"] + keys.map { .string($0) })
                 _ = try await redis.send(command, timeout: scripts.callTimeout)
             } catch { throw GameServiceError(error) }
+            memory?.forgetAll()
         } catch { throw error.prefixed("cannot delete leaderboard \"\(name)\"") }
     }
 
@@ -188,7 +196,8 @@ extension Leaderboard {
         instruments.read()
         do throws(GameServiceError) {
             var period = window.period(at: serverClock.now(), ago: ago)
-            let reply = try await inCurrentPeriods { (now, end) async throws(GameServiceError) in
+            let end = scripts.clock.now() + scripts.callTimeout
+            let reply = try await inCurrentPeriods(until: end) { (now) async throws(GameServiceError) in
                 let current = window.period(at: now)
                 period = window.period(at: now, ago: ago)
                 let check: [RedisArgument] = [.integer(current.start), .integer(current.end ?? 0)]

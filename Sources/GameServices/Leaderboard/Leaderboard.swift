@@ -24,6 +24,11 @@ public import Hiredis
 /// - Redis's clock decides to which day, week or month a submit belongs, at the moment when it is
 ///   stored: there is no moment at which a submit is lost between two windows. The clocks of the
 ///   nodes do not matter.
+/// - A failover loses nothing that a living process knows: the handle that has submitted remembers for
+///   ``LeaderboardConfiguration/repairTime`` what Redis has confirmed. On each new connection, before
+///   anything else is sent, it repeats what Redis lacks, in its order, in the periods in which it was
+///   confirmed, and once. A confirmed removal is not undone by that. So keep one handle, or copies of
+///   it, for the life of the process; with its last copy the memory ends.
 /// - Every read is of one moment: ranks have no gaps and no duplicates. Only the entries of more
 ///   than 200 names are read in several steps.
 ///
@@ -31,10 +36,14 @@ public import Hiredis
 /// - Scores are whole numbers from -2^53 to 2^53, which Redis stores exactly.
 /// - A submit costs O(log n) for n entries in each window. A leaderboard is in one slot of a
 ///   cluster.
-/// - What Redis loses, for example at a failover without `WAIT`, is lost here too.
+/// - The order of changes that are repeated after a failover is that of each process. Where several
+///   processes change the entry of one name, the result may be that of another order.
+/// - The last changes of a process that has died, and those that were older or more than the bounds,
+///   are lost if Redis loses them.
 /// - Ids of submits are kept in Redis until they expire, about 200 bytes each. At `maxmemory`, a
 ///   server with a `volatile-` policy evicts them before, and a repeated submit then has a second
-///   effect: in the mode `.sum` it counts twice. Use `noeviction`; `redisdc doctor` checks it.
+///   effect: in the mode `.sum` it counts twice. The process itself repeats its last submits when
+///   their answers are missing on a new connection. Use `noeviction`; `redisdc doctor` checks it.
 ///
 /// Nothing is held: the death of a process loses nothing. If it dies during a submit, another
 /// process can repeat the submit with the same id.
@@ -53,6 +62,8 @@ public struct Leaderboard: Sendable {
     let scripts: IdempotentScript
     let serverClock: ServerClock
     let instruments: LeaderboardInstruments
+    /// What the copies of this handle remember; `nil` if nothing is repeated after a failover.
+    let memory: LeaderboardMemory?
 
     /// Creates a handle of a leaderboard, whether it exists or not. Nothing is sent.
     ///
@@ -83,6 +94,8 @@ public struct Leaderboard: Sendable {
         scripts = IdempotentScript(
             redis: redis, clock: clock, callTimeout: min(configuration.callTimeout, .maxWait))
         instruments = LeaderboardInstruments(configuration.instruments)
+        memory = LeaderboardMemory(
+            redis: redis, keys: keys, configuration: configuration, clock: clock, instruments: instruments)
     }
 
     // MARK: Submit
@@ -139,27 +152,38 @@ public struct Leaderboard: Sendable {
     private func store(
         _ score: Int, _ name: String, id: String, answerLifetime: Duration
     ) async throws(GameServiceError) -> LeaderboardSubmission {
-        let retention = configuration.retention.wholeMilliseconds
         let windows = configuration.windows.sorted { $0.description < $1.description }
-        let reply = try await inCurrentPeriods { (now, end) async throws(GameServiceError) in
-            var keys = [self.keys.key("meta"), self.keys.key("id:\(id)")]
-            var arguments: [RedisArgument] = [
-                .string(name), .integer(score), .string(configuration.mode.rawValue),
-                .integer(configuration.direction), .integer(answerLifetime.wholeMilliseconds),
-            ]
-            for window in windows {
-                let period = window.period(at: now)
-                keys += self.keys.window(period)
-                arguments += [
-                    .string(period.id), .integer(period.start), .integer(period.end ?? 0),
-                    .integer(period.end.map { $0 / 1000 + retention } ?? 0),
-                ]
+        let end = scripts.clock.now() + scripts.callTimeout
+        return try await confirming(until: end) { (call) async throws(GameServiceError) in
+            var periods: [WindowPeriod] = []
+            let reply = try await inCurrentPeriods(until: end) { (now) async throws(GameServiceError) in
+                periods = windows.map { $0.period(at: now) }
+                let request = SubmitRequest(
+                    id: id, name: name, score: score, periods: periods, answerLifetime: answerLifetime, keys: keys,
+                    configuration: configuration)
+                return try await scripts.run(
+                    LeaderboardScripts.submit, keys: request.keys, arguments: request.arguments, until: end)
             }
-            return try await scripts.run(LeaderboardScripts.submit, keys: keys, arguments: arguments, until: end)
+            let submission = try submission(reply, id: id)
+            guard let call else { return (submission, nil) }
+            // An answer that was stored before expires earlier, and counts in the periods of its time.
+            let remaining = reply.array?.count == 3 ? reply.array?.last?.integer : nil
+            guard remaining ?? 0 >= 0,
+                let periods = remaining == nil ? periods : self.periods(of: submission, among: periods)
+            else { return (submission, nil) }
+            let confirmed = ConfirmedSubmit(
+                id: id, name: name, score: score, periods: periods, answerLifetime: answerLifetime,
+                isInOrder: remaining == nil,
+                repeatableUntil: call.began + (remaining.map { .milliseconds($0) } ?? answerLifetime))
+            return (submission, .submit(confirmed))
         }
+    }
+
+    /// Returns what a submit was answered.
+    private func submission(_ reply: RESPValue, id: String) throws(GameServiceError) -> LeaderboardSubmission {
         let parts = reply.array ?? []
-        switch (parts.first?.string, parts.last?.string) {
-        case ("ok", let answer?):
+        switch (parts.first?.string, parts.dropFirst().first?.string) {
+        case ("ok", let answer?), ("again", let answer?):
             guard
                 let submission = LeaderboardSubmission(id: id, answer: answer, windows: configuration.windows)
             else { throw GameServiceError(unexpected: reply) }
@@ -176,13 +200,55 @@ public struct Leaderboard: Sendable {
         }
     }
 
+    /// Returns the periods in which a submit counts; `nil` for one that is not known.
+    private func periods(of submission: LeaderboardSubmission, among known: [WindowPeriod]) -> [WindowPeriod]? {
+        let now = serverClock.now()
+        let earliest = now - configuration.submitIDLifetime.wholeMicroseconds
+        var periods: [WindowPeriod] = []
+        for (window, placement) in submission.placements {
+            if let period = known.first(where: { $0.id == placement.period }) {
+                periods.append(period)
+                continue
+            }
+            var ago = 0
+            var period = window.period(at: now)
+            while period.id != placement.period {
+                guard period.start > earliest else { return nil }
+                ago += 1
+                period = window.period(at: now, ago: ago)
+            }
+            periods.append(period)
+        }
+        return periods.sorted { $0.id < $1.id }
+    }
+
+    /// Runs a call that changes the leaderboard, and again while its confirmation may be that of a server which was
+    /// replaced meanwhile.
+    ///
+    /// - Parameter body: returns the result, and the change to remember.
+    func confirming<Result>(
+        until end: Duration,
+        _ body: (LeaderboardMemory.Call?) async throws(GameServiceError) -> (Result, ConfirmedChange.Kind?)
+    ) async throws(GameServiceError) -> Result {
+        guard let memory else { return try await body(nil).0 }
+        while true {
+            let call = memory.begin()
+            defer { memory.end() }
+            let (result, change) = try await body(call)
+            guard let change, !memory.confirm(change, of: call) else { return result }
+            guard scripts.clock.now() < end else {
+                throw GameServiceError(
+                    .connectionLost, "connections changed for \(configuration.callTimeout)", mayHaveRun: true)
+            }
+        }
+    }
+
     /// Runs a request with the current time by Redis's clock, and again when the time was wrong.
     func inCurrentPeriods(
-        _ request: (_ now: Int, _ end: Duration) async throws(GameServiceError) -> RESPValue
+        until end: Duration, _ request: (_ now: Int) async throws(GameServiceError) -> RESPValue
     ) async throws(GameServiceError) -> RESPValue {
-        let end = scripts.clock.now() + scripts.callTimeout
         while true {
-            let reply = try await request(serverClock.now(), end)
+            let reply = try await request(serverClock.now())
             guard let parts = reply.array, parts.count == 2, parts[0].string == "window",
                 let time = parts[1].string.flatMap({ Int($0) })
             else { return reply }

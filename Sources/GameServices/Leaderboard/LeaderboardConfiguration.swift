@@ -39,10 +39,18 @@ public struct LeaderboardConfiguration: Sendable {
     /// The maximum time of an operation with all retries, from 1 ms. After it the operation throws.
     /// Default 10 s.
     public var callTimeout: Duration = .seconds(10)
-    /// The backends that count and time submits and reads: see the client's configuration. Names and
+    /// The time for which a handle remembers a confirmed submit or removal, to repeat it if Redis loses it
+    /// in a failover: 0 to 1 min. Default 30 s. It should be longer than replicas lag behind. 0: nothing
+    /// is repeated.
+    public var repairTime: Duration = .seconds(30)
+    /// The maximum number of bytes of the changes that a handle remembers, from 0. Default 8 MiB, in which
+    /// about 20,000 submits fit. The oldest are forgotten first.
+    public var repairBytes = 8 << 20
+    /// The backends that log, count and time submits and reads: see the client's configuration. Names and
     /// scores are never included.
     ///
-    /// Metrics: `leaderboard_submits`, `leaderboard_submit_duration`, `leaderboard_reads`.
+    /// Metrics: `leaderboard_submits`, `leaderboard_submit_duration`, `leaderboard_reads`,
+    /// `leaderboard_repaired`.
     public var instruments = RedisInstruments()
 
     /// Creates a configuration with the default values.
@@ -61,6 +69,9 @@ public struct LeaderboardConfiguration: Sendable {
             (.seconds(60) ... .seconds(366 * 86400)).contains(submitIDLifetime),
             "submitIDLifetime is \(submitIDLifetime), expected 1 min to 366 days")
         try require(callTimeout >= .milliseconds(1), "callTimeout is \(callTimeout), expected 1 ms or more")
+        try require(
+            repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
+        try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
     }
 
     /// The time for which answers to submits without a caller's id are kept: longer than any such

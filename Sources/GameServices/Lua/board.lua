@@ -47,7 +47,9 @@ local function repeat_answer(answer_key, request)
   if earlier then
     local line_end = string.find(earlier, '\n', 1, true) or 0
     if string.sub(earlier, 1, line_end - 1) ~= request then refuse({'conflict'}) end
-    refuse({'ok', string.sub(earlier, line_end + 1)})
+    -- A user that may not run PTTL can submit nevertheless.
+    local ttl = redis.pcall('PTTL', answer_key)
+    refuse({'again', string.sub(earlier, line_end + 1), type(ttl) == 'number' and ttl or -1})
   end
 end
 
@@ -115,8 +117,9 @@ end
 --     [5] ms that the answer is kept
 --     then for each window: id, start and end in microseconds since 1970 (end 0: none), ms since 1970 when it expires
 -- Reply: {'ok', ANSWER}. ANSWER has a line for each window: rank, score, number of entries, 1 if the entry has
---     changed, id. {'window', microseconds since 1970}: a window is not the current one. {'range', id of the window}:
---     the sum exceeds the limit. {'conflict'}: the answer is that to another submit. {'rules', the stored rules}.
+--     changed, id. {'again', ANSWER, ms until it expires, or -1}: the answer to an earlier submit with the same id.
+--     {'window', microseconds since 1970}: a window is not the current one. {'range', id of the window}: the sum
+--     exceeds the limit. {'conflict'}: the answer is that to another submit. {'rules', the stored rules}.
 function entry.board_submit(keys, arguments)
   local meta, answer_key = keys[1], keys[2]
   local score, answer_ttl = arguments[2], arguments[5]
@@ -205,19 +208,56 @@ function entry.board_read(keys, arguments)
   return reply
 end
 
+-- Finds out which answers to submits are missing. Changes nothing.
+--
+-- KEYS[1...256] answers
+-- Reply: the positions of the keys that do not exist.
+-- Bounded: the number of keys.
+function entry.board_answers(keys, arguments)
+  local missing = {}
+  for position = 1, #keys do
+    local answer = redis.call('GET', keys[position])
+    if not answer then missing[#missing + 1] = position end
+  end
+  return missing
+end
+
+-- Removes an entry of a window, which has this stamp.
+local function remove_entry(ranks, stamps, name, stamp)
+  redis.call('ZREM', ranks, stamp .. name)
+  redis.call('HDEL', stamps, name)
+end
+
 -- Removes an entry from windows of a leaderboard.
 --
 -- KEYS for each window: ranks, stamps
 -- ARGV[1] name
--- Reply: the number of windows that had the entry.
+-- Reply: for each window, the stamp of the entry, or '' where there was none.
 function entry.board_remove(keys, arguments)
+  local name, removed = arguments[1], {}
+  for window = 1, #keys / 2 do
+    local ranks, stamps = keys[2 * window - 1], keys[2 * window]
+    local stamp = redis.call('HGET', stamps, name)
+    if stamp then remove_entry(ranks, stamps, name, stamp) end
+    removed[window] = stamp or ''
+  end
+  return removed
+end
+
+-- Repeats a removal that a failover may have lost: removes the entry that was removed, or an earlier state of it, which
+-- is there if a later submit is lost too. Stamps grow, so an entry with a later stamp came after the removal.
+--
+-- KEYS for each window: ranks, stamps
+-- ARGV[1] name
+--     then for each window: the stamp of the entry that was removed
+-- Reply: the number of windows that had the entry.
+function entry.board_remove_again(keys, arguments)
   local name, removed = arguments[1], 0
   for window = 1, #keys / 2 do
     local ranks, stamps = keys[2 * window - 1], keys[2 * window]
     local stamp = redis.call('HGET', stamps, name)
-    if stamp then
-      redis.call('ZREM', ranks, stamp .. name)
-      redis.call('HDEL', stamps, name)
+    if stamp and tonumber(stamp, 16) <= tonumber(arguments[window + 1], 16) then
+      remove_entry(ranks, stamps, name, stamp)
       removed = removed + 1
     end
   end

@@ -171,6 +171,13 @@ local function end_tickets(matchmaker, tickets, reason, id)
   return outcome
 end
 
+-- Begins the keys of a matchmaker.
+local function begin_matchmaker(matchmaker, rules)
+  redis.call('HSET', matchmaker.state, 'rules', rules)
+  redis.call('ZADD', matchmaker.index, 0, MATCH_GUARD)
+  redis.call('ZADD', matchmaker.due, '+inf', MATCH_GUARD)
+end
+
 -- Ends the ticket of a dead node. If it has no record, or does not wait, removes its member of the index.
 local function lose_ticket(matchmaker, id, member)
   local ticket = read_ticket(matchmaker.state, id)

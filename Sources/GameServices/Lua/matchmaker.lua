@@ -40,11 +40,7 @@ function entry.match_enqueue(keys, arguments)
   })
   read_clock(matchmaker)
   local rules = read_rules(arguments[1])
-  if is_new then
-    redis.call('HSET', state, 'rules', arguments[1])
-    redis.call('ZADD', matchmaker.index, 0, MATCH_GUARD)
-    redis.call('ZADD', matchmaker.due, '+inf', MATCH_GUARD)
-  end
+  if is_new then begin_matchmaker(matchmaker, arguments[1]) end
   redis.call('ZADD', matchmaker.nodes, format_integer(matchmaker.now + lease), node)
   local stamp = take_stamp(matchmaker)
   local ticket = {
@@ -162,7 +158,8 @@ end
 -- ARGV[1...6] those of every script of a matchmaker
 --     [7] ticket
 --     [8] 1 to cancel it
--- Reply: {state of the ticket, '' or its outcome}. {'none'}: there is no such ticket. {'rules', the stored rules}.
+-- Reply: {state of the ticket, '' or its outcome, properties}. {'none'}: there is no such ticket. {'rules', the stored
+--     rules}.
 -- Bounded: one ticket.
 function entry.match_end(keys, arguments)
   local state, id = keys[1], arguments[7]
@@ -174,9 +171,9 @@ function entry.match_end(keys, arguments)
       Matchmaker.new({state = state, index = keys[2], due = keys[3], forget = tonumber(arguments[6])})
     read_clock(matchmaker)
     local outcome = end_tickets(matchmaker, {ticket}, CANCELLED, 'end-' .. id)
-    return {CANCELLED, outcome}
+    return {CANCELLED, outcome, ticket.properties}
   end
-  return {ticket.state, ticket.outcome or ''}
+  return {ticket.state, ticket.outcome or '', ticket.properties}
 end
 
 -- Records that an outcome has been sent to its players.
@@ -204,4 +201,56 @@ function entry.match_inspect(keys, arguments)
     redis.call('ZLEXCOUNT', keys[2], '[o', '(p'),
     redis.call('ZCOUNT', keys[4], '(' .. format_integer(now), '+inf'),
   }
+end
+
+-- Finds out what tickets are. Changes nothing.
+--
+-- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
+-- ARGV[1...6] those of every script of a matchmaker
+--     [7...262] tickets
+-- Reply: for each ticket, 0 if there is no record of it, 1 if it waits, 2 if it has ended. {'rules', the stored rules}.
+-- Bounded: the number of tickets.
+function entry.match_known(keys, arguments)
+  check_rules(keys[1], arguments[1])
+  local found = {}
+  for number = 7, #arguments do
+    local ticket = read_ticket(keys[1], arguments[number])
+    found[number - 6] = not ticket and 0 or ticket.state == WAITING and 1 or 2
+  end
+  return found
+end
+
+-- Restores an outcome that a failover may have lost: ends those of its tickets that wait or have no record. If one of
+-- them has another outcome, nothing is changed.
+--
+-- KEYS[1] state [2] index [3] due [4] nodes: the matchmaker's
+-- ARGV[1...6] those of every script of a matchmaker
+--     [7] id of the outcome [8] its reason [9] the properties of its tickets
+--     then for each ticket: id, player, rating
+-- Reply: {1 if anything was missing, else 0}. {'other', ticket}: a ticket has another outcome. {'rules', the stored
+--     rules}.
+-- Bounded: the tickets of one match.
+function entry.match_restore(keys, arguments)
+  local state, id, reason = keys[1], arguments[7], arguments[8]
+  local is_new = check_rules(state, arguments[1])
+  local matchmaker = Matchmaker.new({
+    state = state, index = keys[2], due = keys[3], retell = tonumber(arguments[5]), forget = tonumber(arguments[6]),
+    outcomes = {},
+  })
+  read_clock(matchmaker)
+  local tickets, is_missing = {}, false
+  for at = 10, #arguments, 3 do
+    local ticket = read_ticket(state, arguments[at])
+    if ticket and ticket.outcome and string.match(ticket.outcome, '[^\n]*\n[^\n]*') ~= id .. '\n' .. reason then
+      return {'other', ticket.id}
+    end
+    if not ticket or not ticket.outcome then is_missing = true end
+    tickets[#tickets + 1] = ticket or {
+      id = arguments[at], player = arguments[at + 1], rating = tonumber(arguments[at + 2]), properties = arguments[9],
+    }
+  end
+  if not is_missing then return {0} end
+  if is_new then begin_matchmaker(matchmaker, arguments[1]) end
+  end_tickets(matchmaker, tickets, reason, id)
+  return {1}
 end

@@ -32,14 +32,42 @@ extension Matchmaker {
     /// - Returns: the time until the next step of any ticket; `nil` if there is none.
     func tick() async throws(GameServiceError) -> Duration? {
         while true {
+            let call = memory?.begin()
+            defer { memory?.end() }
             let reply = try await run(MatchmakerScripts.tick, [.integer(Self.maxSteps)])
             guard let parts = reply.array, parts.count >= 3, let wait = parts[0].string.flatMap({ Int($0) }),
                 let hasMore = parts[1].integer, let givenUp = parts[2].integer
             else { throw GameServiceError(unexpected: reply) }
             instruments.gaveUp(givenUp)
-            for outcome in parts.dropFirst(3) { await notify(outcome.string) }
+            let outcomes = parts.dropFirst(3).map(\.string)
+            let isLost = try await confirm(outcomes.compactMap { TicketOutcome($0) }, of: call)
+            for (outcome, isLost) in zip(outcomes, isLost) where !isLost { await notify(outcome) }
             if hasMore == 0 || Task.isCancelled { return wait < 0 ? nil : .milliseconds(wait) }
         }
+    }
+
+    /// Remembers outcomes.
+    ///
+    /// - Returns: for each, whether Redis has lost it, and now has another outcome of one of its tickets.
+    private func confirm(
+        _ outcomes: [TicketOutcome], of call: MatchmakerMemory.Call?
+    ) async throws(GameServiceError) -> [Bool] {
+        var isLost = outcomes.map { _ in false }
+        guard let memory, var call else { return isLost }
+        let confirmed = outcomes.map {
+            ConfirmedOutcome(outcome: $0, properties: memory.properties(of: $0), isInOrder: false)
+        }
+        while !memory.confirm(zip(confirmed, isLost).filter { !$1 }.map { .outcome($0.0) }, of: call) {
+            // The outcomes may be those of the former server.
+            call = memory.begin()
+            defer { memory.end() }
+            for (index, outcome) in confirmed.enumerated() where !isLost[index] {
+                let reply = try await run(MatchmakerScripts.restore, MatchRequests.restore(outcome))
+                isLost[index] = reply.array?.first?.integer == nil
+                if isLost[index] { memory.reportLoss(1) }
+            }
+        }
+        return isLost
     }
 
     /// Sends an outcome to all of its players, and notes that it was sent. If that fails, any node

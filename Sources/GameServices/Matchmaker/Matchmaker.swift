@@ -29,14 +29,20 @@ public import QueueListen
 /// - When a node dies, its tickets leave after ``MatchmakerConfiguration/nodeTTL`` and its players are
 ///   notified. From then on no match contains them.
 /// - A cancel answers either that the ticket is cancelled, or the match.
+/// - A failover loses nothing that a living node knows: it remembers for
+///   ``MatchmakerConfiguration/repairTime`` what Redis has told it. On each new connection, before
+///   anything else is sent, it enqueues waiting tickets again that are missing, and restores matches and
+///   other ends of tickets, so that no ticket of theirs waits again.
 ///
 /// **Limits**
 /// - Windows widen by the clock of Redis; a node asks for it when the time has come, so a busy node
 ///   widens late. Without a node that runs (``run()``), nothing widens.
 /// - All tickets of a matchmaker are in one slot of a cluster, and mailboxes may be in others.
 /// - The window has at most 64 / size distances, so that the work of a script is bounded.
-/// - What Redis loses at a failover is lost: a ticket whose enqueue was confirmed may then be
-///   unknown.
+/// - What Redis loses at a failover and no living node remembers is lost. A ticket that a node believes
+///   to wait can be matched again before another node restores the match that was lost: that match is
+///   then reported as lost (`matchmaker_lost`), and nothing is overwritten. A restored ticket begins with
+///   the narrowest window.
 public final class Matchmaker: Sendable {
     /// The type of the message that tells a ``Match``, encoded as JSON.
     public static let matchType = "match"
@@ -49,13 +55,16 @@ public final class Matchmaker: Sendable {
     public let name: String
     /// The settings of the matchmaker.
     public let configuration: MatchmakerConfiguration
-    let keys: [String]
+    let requests: MatchRequests
+    var keys: [String] { requests.keys }
+    /// Identifies this node: 16 characters.
+    var node: String { requests.node }
     let office: PostOffice
     let scripts: IdempotentScript
-    /// Identifies this node: 16 characters.
-    let node = randomSessionID()
     let timer: TickTimer
     let instruments: MatchmakerInstruments
+    /// What this node was told; `nil` if nothing is repeated after a failover.
+    let memory: MatchmakerMemory?
     private let service = ServiceRun("Matchmaker")
 
     /// Creates a node of a matchmaker. Nothing is sent.
@@ -86,7 +95,9 @@ public final class Matchmaker: Sendable {
         try configuration.validate(sendIDLifetime: office.configuration.sendIDLifetime)
         try ServiceKeys.validate(name, "name", maxBytes: 128)
         let keys = try ServiceKeys(namespace: namespace, kind: "match", name: name)
-        self.keys = ["state", "index", "due", "nodes"].map { keys.key($0) }
+        requests = MatchRequests(
+            keys: ["state", "index", "due", "nodes"].map { keys.key($0) }, configuration: configuration,
+            node: randomSessionID())
         self.name = name
         self.office = office
         self.configuration = configuration
@@ -94,6 +105,8 @@ public final class Matchmaker: Sendable {
         scripts = IdempotentScript(
             redis: redis, clock: clock, callTimeout: min(configuration.callTimeout, .maxWait))
         instruments = MatchmakerInstruments(configuration.instruments)
+        memory = MatchmakerMemory(
+            redis: redis, requests: requests, clock: clock, timer: timer, instruments: instruments)
     }
 
     /// Widens windows, ends tickets whose time is over, and sends outcomes that other nodes have not
@@ -144,8 +157,11 @@ public final class Matchmaker: Sendable {
             if let timeout, !(.milliseconds(1) ... .seconds(86400)).contains(timeout) {
                 throw GameServiceError(.invalidArgument, "timeout is \(timeout), expected 1 ms to 1 day")
             }
-            let state = try await store(id, player, rating, try Self.text(of: properties), timeout)
-            return (id, state)
+            let now = scripts.clock.now()
+            let waiting = EnqueuedTicket(
+                id: id, player: player, rating: rating, properties: try Self.text(of: properties),
+                end: timeout.map { now + $0 }, isInOrder: ticket == nil)
+            return (id, try await store(waiting, timeout))
         } catch { throw error.prefixed("cannot enqueue at matchmaker \"\(name)\"") }
     }
 
@@ -182,46 +198,78 @@ public final class Matchmaker: Sendable {
     private func lookUp(_ ticket: String, cancels: Bool) async throws(GameServiceError) -> TicketState {
         do throws(GameServiceError) {
             try ServiceKeys.validate(ticket, "ticket's id", maxBytes: 64)
-            let reply = try await run(MatchmakerScripts.end, [.string(ticket), cancels ? 1 : 0])
-            let parts = reply.array ?? []
-            if parts.first?.string == "none" {
-                throw GameServiceError(.notFound, "there is no such ticket, or it ended too long ago")
+            return try await confirming { () async throws(GameServiceError) in
+                let reply = try await run(MatchmakerScripts.end, [.string(ticket), cancels ? 1 : 0])
+                let parts = reply.array ?? []
+                if parts.first?.string == "none" {
+                    throw GameServiceError(.notFound, "there is no such ticket, or it ended too long ago")
+                }
+                guard parts.count == 3, let state = TicketState(parts[0].string, parts[1].string, matchmaker: name)
+                else { throw GameServiceError(unexpected: reply) }
+                guard cancels, state == .cancelled, let outcome = TicketOutcome(parts[1].string) else {
+                    return (state, [])
+                }
+                let confirmed = ConfirmedOutcome(
+                    outcome: outcome, properties: parts[2].string ?? "", isInOrder: true)
+                return (state, [.outcome(confirmed)])
             }
-            guard parts.count == 2, let state = TicketState(parts[0].string, parts[1].string, matchmaker: name)
-            else { throw GameServiceError(unexpected: reply) }
-            return state
         } catch { throw error.prefixed("cannot \(cancels ? "cancel" : "read") a ticket of matchmaker \"\(name)\"") }
     }
 
     private func store(
-        _ ticket: String, _ player: String, _ rating: Int, _ properties: String, _ timeout: Duration?
+        _ ticket: EnqueuedTicket, _ timeout: Duration?
     ) async throws(GameServiceError) -> TicketState {
-        let timeoutMilliseconds = timeout?.wholeMilliseconds ?? 0
-        let reply = try await run(
-            MatchmakerScripts.enqueue,
-            [
-                .string(ticket), .string(player), .integer(rating), .string(properties),
-                .integer(timeoutMilliseconds),
-            ])
-        let parts = reply.array ?? []
-        switch parts.first?.string {
-        case "conflict": throw GameServiceError(.conflict, "the player waits with another ticket: cancel that first")
-        case "used": throw GameServiceError(.conflict, "the ticket's id was used for something else: use another id")
-        default: break
-        }
-        guard parts.count >= 2, let state = TicketState(parts[0].string, parts[1].string, matchmaker: name) else {
-            throw GameServiceError(unexpected: reply)
+        let (state, outcomes) = try await confirming { () async throws(GameServiceError) in
+            let reply = try await run(MatchmakerScripts.enqueue, MatchRequests.enqueue(ticket, timeout: timeout))
+            let parts = reply.array ?? []
+            switch parts.first?.string {
+            case "conflict":
+                throw GameServiceError(.conflict, "the player waits with another ticket: cancel that first")
+            case "used":
+                throw GameServiceError(.conflict, "the ticket's id was used for something else: use another id")
+            default: break
+            }
+            guard parts.count >= 2, let state = TicketState(parts[0].string, parts[1].string, matchmaker: name) else {
+                throw GameServiceError(unexpected: reply)
+            }
+            let outcomes = parts.dropFirst(2).map(\.string)
+            let confirmed = outcomes.compactMap { TicketOutcome($0) }.map { outcome in
+                // All tickets of a match have the same properties.
+                let isOwn = outcome.players.contains { $0.ticket == ticket.id }
+                let properties = isOwn ? ticket.properties : memory?.properties(of: outcome) ?? ""
+                return ConfirmedTicket.Kind.outcome(
+                    ConfirmedOutcome(outcome: outcome, properties: properties, isInOrder: ticket.isInOrder))
+            }
+            return ((state, outcomes), confirmed + (state == .waiting ? [.waiting(ticket)] : []))
         }
         instruments.enqueued()
         if state == .waiting {
             // The server's times were earlier than these.
-            let now = scripts.clock.now()
-            let window = configuration.window
-            timer.add(
-                (0..<window.widenings).map { now + window.interval * ($0 + 1) } + (timeout.map { [now + $0] } ?? []))
+            timer.add(configuration.window, timeout, from: scripts.clock.now())
         }
-        for outcome in parts.dropFirst(2) { await notify(outcome.string) }
+        for outcome in outcomes { await notify(outcome) }
         return state
+    }
+
+    /// Runs a call whose answer is to be remembered, and again while the answer may be that of a server which was replaced
+    /// meanwhile.
+    ///
+    /// - Parameter body: returns the result, and what to remember.
+    private func confirming<Result>(
+        _ body: () async throws(GameServiceError) -> (Result, [ConfirmedTicket.Kind])
+    ) async throws(GameServiceError) -> Result {
+        guard let memory else { return try await body().0 }
+        let end = scripts.clock.now() + scripts.callTimeout
+        while true {
+            let call = memory.begin()
+            defer { memory.end() }
+            let (result, kinds) = try await body()
+            if memory.confirm(kinds, of: call) { return result }
+            guard scripts.clock.now() < end else {
+                throw GameServiceError(
+                    .connectionLost, "connections changed for \(configuration.callTimeout)", mayHaveRun: true)
+            }
+        }
     }
 
     /// Returns properties as one text, the same for equal properties.
@@ -249,14 +297,9 @@ public final class Matchmaker: Sendable {
 
     /// Runs a script with the arguments that all have in common, and again until it is answered.
     func run(_ script: RedisScript, _ arguments: [RedisArgument]) async throws(GameServiceError) -> RESPValue {
-        let common: [RedisArgument] = [
-            .string(configuration.rules), .string(randomSessionID()), .string(node),
-            .integer(configuration.nodeTTL.wholeMilliseconds),
-            .integer(configuration.takeOverAfter.wholeMilliseconds),
-            .integer(configuration.endedTicketLifetime.wholeMilliseconds),
-        ]
         let reply = try await scripts.run(
-            script, keys: keys, arguments: common + arguments, until: scripts.clock.now() + scripts.callTimeout)
+            script, keys: requests.keys, arguments: requests.arguments(arguments),
+            until: scripts.clock.now() + scripts.callTimeout)
         if let parts = reply.array, parts.count == 2, parts[0].string == "rules" {
             throw GameServiceError(
                 .conflict,

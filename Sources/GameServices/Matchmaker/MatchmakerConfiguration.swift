@@ -25,11 +25,18 @@ public struct MatchmakerConfiguration: Sendable {
     /// The maximum time of an operation with all retries, from 1 ms. After it the operation throws.
     /// Default 10 s.
     public var callTimeout: Duration = .seconds(10)
+    /// The time for which a node remembers what it was told about a ticket, to repeat it if Redis loses it
+    /// in a failover: 0 to 1 min. Default 30 s. It should be longer than replicas lag behind. 0: nothing
+    /// is repeated.
+    public var repairTime: Duration = .seconds(30)
+    /// The maximum number of bytes of what a node remembers, from 0. Default 8 MiB, in which about 15,000
+    /// tickets fit. The oldest are forgotten first.
+    public var repairBytes = 8 << 20
     /// The backends that log and count: see the client's configuration. Names of players are never
     /// included.
     ///
     /// Metrics: `matchmaker_tickets`, `matchmaker_matches`, `matchmaker_ended` (sent outcomes that are
-    /// not matches), `matchmaker_given_up`.
+    /// not matches), `matchmaker_given_up`, `matchmaker_repaired`, `matchmaker_lost`.
     public var instruments = RedisInstruments()
 
     /// Creates a configuration with the default values.
@@ -67,6 +74,9 @@ public struct MatchmakerConfiguration: Sendable {
             "endedTicketLifetime is \(endedTicketLifetime), expected at most the post office's sendIDLifetime, "
                 + "\(sendIDLifetime)")
         try require(callTimeout >= .milliseconds(1), "callTimeout is \(callTimeout), expected 1 ms or more")
+        try require(
+            repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
+        try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
     }
 
     /// The rules as the scripts store them.

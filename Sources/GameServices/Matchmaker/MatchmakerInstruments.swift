@@ -19,6 +19,8 @@ struct MatchmakerInstruments: Sendable {
         private let matches: Counter?
         private let ended: Counter?
         private let givenUp: Counter?
+        private let repaired: Counter?
+        private let lost: Counter?
     #endif
 
     init(_ instruments: RedisInstruments) {
@@ -34,6 +36,8 @@ struct MatchmakerInstruments: Sendable {
             matches = counter("matchmaker_matches")
             ended = counter("matchmaker_ended")
             givenUp = counter("matchmaker_given_up")
+            repaired = counter("matchmaker_repaired")
+            lost = counter("matchmaker_lost")
         #endif
     }
 
@@ -58,6 +62,30 @@ struct MatchmakerInstruments: Sendable {
         #endif
         #if LoggingSupport
             logger?.error("gave up outcomes that could not be sent", metadata: ["matchmaker_outcomes": "\(count)"])
+        #endif
+    }
+
+    /// Records that tickets and their ends were restored which Redis had confirmed and lost.
+    func repaired(_ count: Int) {
+        guard count > 0 else { return }
+        #if MetricsSupport
+            repaired?.increment(by: count)
+        #endif
+        #if LoggingSupport
+            logger?.notice("restored tickets that Redis had lost", metadata: ["matchmaker_tickets": "\(count)"])
+        #endif
+    }
+
+    /// Records that Redis has lost tickets or their ends, and has something else in their place.
+    func lost(_ count: Int) {
+        guard count > 0 else { return }
+        #if MetricsSupport
+            lost?.increment(by: count)
+        #endif
+        #if LoggingSupport
+            logger?.error(
+                "Redis has lost tickets or matches that cannot be restored",
+                metadata: ["matchmaker_tickets": "\(count)"])
         #endif
     }
 

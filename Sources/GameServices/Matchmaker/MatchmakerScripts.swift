@@ -6,5 +6,7 @@ enum MatchmakerScripts {
     static let tick = RedisScript(embedded: PackageResources.match_tick_lua)
     static let end = RedisScript(embedded: PackageResources.match_end_lua)
     static let told = RedisScript(embedded: PackageResources.match_told_lua)
+    static let known = RedisScript(embedded: PackageResources.match_known_lua)
+    static let restore = RedisScript(embedded: PackageResources.match_restore_lua)
     static let inspect = RedisScript(embedded: PackageResources.match_inspect_lua)
 }

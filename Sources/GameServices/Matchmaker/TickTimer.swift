@@ -34,6 +34,13 @@ final class TickTimer: Sendable {
         sleeper?.cancel()
     }
 
+    /// Adds the times at which a ticket's window widens, and its timeout.
+    ///
+    /// - Parameter start: when the ticket began to wait, or later.
+    func add(_ window: MatchWindow, _ timeout: Duration?, from start: Duration) {
+        add((0..<window.widenings).map { start + window.interval * ($0 + 1) } + (timeout.map { [start + $0] } ?? []))
+    }
+
     /// Sleeps until the next time, for at most a duration, or until the task is cancelled.
     func sleep(atMost duration: Duration) async {
         let deadline = clock.now() + duration

@@ -1,5 +1,5 @@
 -- Made from Sources/GameServices/Lua by scripts/lua.
-local name, removed = ARGV[1], 0
+local name, removed = ARGV[1], {}
 local call, keys = redis.call, KEYS
 for window = 1, #keys / 2 do
   local ranks, stamps = keys[2 * window - 1], keys[2 * window]
@@ -7,7 +7,7 @@ for window = 1, #keys / 2 do
   if stamp then
     call('ZREM', ranks, stamp .. name)
     call('HDEL', stamps, name)
-    removed = removed + 1
   end
+  removed[window] = stamp or ''
 end
 return removed

@@ -15,7 +15,8 @@ do
     if string.sub(earlier, 1, line_end - 1) ~= request then
       return {'conflict'}
     end
-    return {'ok', string.sub(earlier, line_end + 1)}
+    local ttl = redis.pcall('PTTL', answer_key)
+    return {'again', string.sub(earlier, line_end + 1), type(ttl) == 'number' and ttl or -1}
   end
 end
 local now

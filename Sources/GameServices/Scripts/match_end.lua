@@ -67,6 +67,6 @@ if ticket.state == 'waiting' and arguments[8] == '1' then
       call('ZADD', matchmaker_due, format('%.0f', matchmaker_now + matchmaker_forget), 'f' .. ticket_2.id)
     end
   end
-  return {'cancelled', outcome}
+  return {'cancelled', outcome, ticket.properties}
 end
-return {ticket.state, ticket.outcome or ''}
+return {ticket.state, ticket.outcome or '', ticket.properties}

@@ -88,7 +88,8 @@ do
   rules_last_level = rules_step > 0 and math.ceil((rules_widest - rules_start) / rules_step) or 0
 end
 if is_new then
-  call('HSET', state, 'rules', arguments[1])
+  local rules = arguments[1]
+  call('HSET', matchmaker_state, 'rules', rules)
   call('ZADD', matchmaker_index, '0', 'a')
   call('ZADD', matchmaker_due, '+inf', 'a')
 end

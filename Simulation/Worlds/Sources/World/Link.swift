@@ -26,6 +26,8 @@ final class Link {
     var isCurrent: Bool { server == world.servers.generation }
     /// What waits until the process has compared what it knows with the server of a new connection; `nil` when nothing has to.
     private var held: [(send: () -> Void, fail: () -> Void)]?
+    /// Whether services still repair on this connection what the server has lost.
+    private var isRepaired = true
     /// When the last packet in each direction arrives.
     private var lastArrival: Time = 0
     private var lastReply: Time = 0
@@ -34,6 +36,9 @@ final class Link {
 
     /// Whether a request is under way.
     var isInUse: Bool { !waiting.isEmpty }
+
+    /// The number of the connection.
+    var number: Int { generation }
 
     /// Whether packets of a connection arrive only if they are very late.
     func isBroken(_ generation: Int) -> Bool { generation != self.generation }
@@ -58,7 +63,7 @@ final class Link {
         generation += 1
         let failed = waiting.sorted { $0.key < $1.key }
         let unsent = held ?? []
-        (waiting, held) = ([:], nil)
+        (waiting, held, isRepaired) = ([:], nil, true)
         process.run { process in
             for (_, completion) in failed {
                 completion(.failure(RedisError(.connectionLost, "the connection broke", mayHaveRun: true)))
@@ -71,9 +76,18 @@ final class Link {
     /// Lets only requests pass that come first, until ``passOn()``.
     func hold() { held = held ?? [] }
 
-    /// Lets all requests pass.
+    /// Lets only requests pass that come first, until ``endRepair()`` as well.
+    func holdForRepair() {
+        hold()
+        isRepaired = false
+    }
+
+    /// The services have repaired what the server has lost.
+    func endRepair() { isRepaired = true }
+
+    /// Lets all requests pass, unless services still repair.
     func passOn() {
-        guard let requests = held else { return }
+        guard isRepaired, let requests = held else { return }
         held = nil
         for request in requests { request.send() }
     }

@@ -232,6 +232,11 @@ final class SimulatedProcess {
         mail?.client.connected()
     }
 
+    /// Lets others use the new connection, when the session has been compared.
+    func passOnConnection() {
+        if !machine.isComparing { link.passOn() }
+    }
+
     func perform(_ action: Machine.StartAction) {
         if case .subscribe(let life) = action { subscribe(life) }
     }
@@ -341,7 +346,7 @@ final class SimulatedProcess {
             answer = .failure(Machine.Failure(error, keys: world.keys))
         }
         perform(machine.reply(request, answer, sentOn: connection, now: now))
-        if !machine.isComparing { link.passOn() }
+        passOnConnection()
         if link.isCurrent, machine.hasRepaired { mustRepair = false }
         if case .success = answer { world.family(OrphanJudge.self).hasHandledReply(self, request) }
     }

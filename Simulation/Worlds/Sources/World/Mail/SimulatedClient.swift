@@ -19,6 +19,12 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     private var waiting: [UInt64: UnsafeContinuation<Answer, Never>] = [:]
     /// What is called for each new connection, by number.
     private var first: [UInt64: @Sendable (NewConnection) async -> Void] = [:]
+    /// The last comparison on a new connection that has ended: the generation of the server, and when it began and ended.
+    private(set) var comparison = (generation: 0, began: Time(0), ended: Time(0))
+    /// What is posted on new connections, by number.
+    private var posts: [UInt64: NewConnection.Completion] = [:]
+    /// How many bodies of those who come first have not returned, by the number of the connection.
+    private var bodiesLeft: [Int: Int] = [:]
     let channels: SimulatedChannels
 
     init(of process: SimulatedProcess, _ executor: WorldExecutor) {
@@ -33,6 +39,9 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     func end() {
         let numbers = waiting.keys.sorted()
         for number in numbers { finish(number, .failure(Self.stopped)) }
+        let posts = posts.sorted { $0.key < $1.key }
+        self.posts = [:]
+        for (_, completion) in posts { completion(.failure(Self.stopped)) }
     }
 
     private static var stopped: RedisError { RedisError(.clientStopped, "the world has ended") }
@@ -110,13 +119,51 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
         return { self.first[number] = nil }
     }
 
-    /// The connection for commands is new.
+    /// The connection for commands is new: those who come first have it before all others.
     func connected() {
-        process?.mail?.isTroubled()
-        for number in first.keys.sorted() {
-            let body = first[number]!
-            executor.begin { await body(.closed) }
+        guard let process else { return }
+        process.mail?.isTroubled()
+        let (link, began) = (process.link, process.world.now)
+        let number = link.number
+        let connection = newConnection(number)
+        let bodies = first.keys.sorted().map { first[$0]! }
+        bodiesLeft[number] = bodies.count
+        if !bodies.isEmpty { link.holdForRepair() }
+        for body in bodies {
+            executor.begin { [self] in
+                await body(connection)
+                hasCompared(number, since: began)
+            }
         }
+    }
+
+    /// A body has returned.
+    private func hasCompared(_ number: Int, since began: Time) {
+        bodiesLeft[number]? -= 1
+        guard bodiesLeft[number] == 0, let process, !process.link.isBroken(number) else { return }
+        bodiesLeft = [:]
+        comparison = (process.world.servers.generation, began, process.world.now)
+        process.link.endRepair()
+        process.passOnConnection()
+    }
+
+    /// The connection of the process, which is new.
+    private func newConnection(_ number: Int) -> NewConnection {
+        NewConnection(
+            hasEnded: { [self] in process?.link.isBroken(number) ?? true },
+            post: { [self] script, keys, arguments, timeout, completion in
+                guard let process, !isOver, !process.link.isBroken(number) else {
+                    return completion(.failure(RedisError(.connectionLost, "the connection has ended")))
+                }
+                lastNumber += 1
+                let post = lastNumber
+                posts[post] = completion
+                process.link.send(timeout: timeout, isFirst: true) {
+                    self.posts.removeValue(forKey: post)?($0)
+                } _: { [weak process] world in
+                    world.executeMail(script, keys, arguments, of: process)
+                }
+            })
     }
 
     func drain(

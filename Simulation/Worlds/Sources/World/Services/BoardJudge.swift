@@ -26,6 +26,8 @@ final class BoardJudge: FamilyJudge {
         var mayHaveRun = false
         /// The result of the last call that succeeded, its time, and the number of losses of data when it began.
         var answer: (placements: [LeaderboardWindow: LeaderboardPlacement], at: Time, losses: Int)?
+        /// The clients to which it was confirmed, and when last.
+        var holders: [(client: SimulatedClient, at: Time)] = []
         /// Whether it has certainly had no effect.
         var isRefused: Bool { calls == 0 && !mayHaveRun && answer == nil }
     }
@@ -69,9 +71,11 @@ final class BoardJudge: FamilyJudge {
     }
 
     /// - Parameter losses: how often the server had lost data when the call began.
-    func returns(_ number: Int, _ answer: LeaderboardSubmission, losses: Int) {
+    func returns(_ number: Int, _ answer: LeaderboardSubmission, to client: SimulatedClient, losses: Int) {
         world.judge { $0.hasChecked() }
         submits[number].calls -= 1
+        submits[number].holders.removeAll { $0.client === client }
+        submits[number].holders.append((client, world.now))
         let submit = submits[number]
         if let earlier = submit.answer, earlier.placements != answer.placements {
             // Each may be of a master of its own.
@@ -142,7 +146,13 @@ final class BoardJudge: FamilyJudge {
             let what = "submit \(number), \(submit.score) for \(name),"
             world.check(count <= 1, "\(what) counts \(count) times in \(period ?? "all")")
             world.check(count == 0 || !submit.isRefused, "\(what) has failed, and counts")
-            guard let answer = submit.answer, answer.losses == world.judge.losses else { continue }
+            guard let answer = submit.answer else { continue }
+            if answer.losses != world.judge.losses {
+                if count == 0, period == nil, isRepaired(submit, before: begun) {
+                    world.violation("\(what) does not count any more")
+                }
+                continue
+            }
             let own = answer.placements[ServiceProcess.window]?.period
             if count == 0, answer.at < begun, period == nil || period == own {
                 world.violation("\(what) does not count in \(period ?? "all")")
@@ -152,6 +162,19 @@ final class BoardJudge: FamilyJudge {
             }
         }
     }
+
+    /// Whether the server has lost nothing of a submit since a process to which it was confirmed has compared.
+    private func isRepaired(_ submit: Submit, before time: Time) -> Bool {
+        submit.holders.contains { client, at in
+            let comparison = client.comparison
+            // What is older when the comparison begins is forgotten.
+            return comparison.generation == world.servers.generation && comparison.ended < time
+                && (at > comparison.began || comparison.began - at < Self.remembered)
+        }
+    }
+
+    /// A little less than `LeaderboardConfiguration.repairTime`, in microseconds: a clock of a process starts with it.
+    private static let remembered: Time = 29_000_000
 
     func checkEnd(_ ledger: Ledger) {
         guard let keys = try? ServiceKeys(namespace: Self.namespace, kind: "board", name: Self.name) else { return }

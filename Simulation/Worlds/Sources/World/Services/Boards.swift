@@ -33,7 +33,7 @@ final class BoardTask: @unchecked Sendable {
         let (submit, losses) = (judge.calls(number), world.judge.losses)
         do throws(GameServiceError) {
             let answer = try await services.board.submit(submit.score, for: submit.name, id: submit.id)
-            judge.returns(number, answer, losses: losses)
+            judge.returns(number, answer, to: owner.client, losses: losses)
             if let id = submit.id, world.random.isOne(in: 6) { await misuse(id, number, submit) }
         } catch {
             world.note("\(owner.process.name) cannot submit \(submit.score) for \(submit.name): \(error)")

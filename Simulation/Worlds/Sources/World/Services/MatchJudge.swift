@@ -3,6 +3,7 @@ import SimulatedRedis
 
 @testable import CoordinationBase
 @testable import GameServices
+@testable import Hiredis
 
 /// Checks that a ticket ends once, in one match of suitable players, that all of them are told, and that no suitable group
 /// waits.
@@ -23,6 +24,10 @@ final class MatchJudge: FamilyJudge {
         var end: (state: TicketState, losses: Int)?
         /// How often the server had lost data when its enqueue began.
         var losses = 0
+        /// The process to which it was confirmed that the ticket waits, and when last.
+        var holder: (node: ServiceProcess, at: Time)?
+        /// Its cancellation: to which process it was confirmed, and when first.
+        var cancellation: (node: ServiceProcess, at: Time)?
         /// Whether its players were told.
         var isTold = false
         /// When it was first missing.
@@ -40,10 +45,26 @@ final class MatchJudge: FamilyJudge {
             player: player, rating: rating, timeout: timeout, begun: world.now, losses: world.judge.losses)
     }
 
-    func isEnqueued(_ ticket: String, losses: Int) {
+    func isEnqueued(_ ticket: String, at node: ServiceProcess, losses: Int) {
         tickets[ticket]!.isEnqueued = true
         tickets[ticket]!.losses = losses
+        tickets[ticket]!.holder = (node, world.now)
     }
+
+    /// Whether a process to which something was confirmed has compared with the present server before a call began, so that
+    /// nothing of it is lost. A node that has reported a loss promises nothing.
+    private func isRepaired(_ holder: (node: ServiceProcess, at: Time)?, before begun: Time) -> Bool {
+        guard let (node, at) = holder, node.matchmaker.memory?.state.withLock({ $0.lossCount }) == 0 else {
+            return false
+        }
+        let comparison = node.owner.client.comparison
+        // What is older when the comparison begins is forgotten.
+        return comparison.generation == world.servers.generation && comparison.ended < begun
+            && (at > comparison.began || comparison.began - at < Self.remembered)
+    }
+
+    /// A little less than `MatchmakerConfiguration.repairTime`, in microseconds.
+    private static let remembered: Time = 29_000_000
 
     func isRefused(_ ticket: String) { tickets[ticket]!.isRefused = true }
 
@@ -55,11 +76,20 @@ final class MatchJudge: FamilyJudge {
     // MARK: Answers
 
     /// - Parameters:
-    ///   - owner: of the ticket, and of the call.
+    ///   - node: of the ticket, and of the call.
     ///   - losses: how often the server had lost data when the call began.
-    func sees(_ name: String, _ state: TicketState, of owner: MailProcess, losses: Int) {
+    ///   - begun: when the call began.
+    func sees(
+        _ name: String, _ state: TicketState, at node: ServiceProcess, cancels: Bool = false, losses: Int,
+        since begun: Time
+    ) {
+        let owner = node.owner
         world.judge { $0.hasChecked() }
         let ticket = tickets[name]!
+        if isRepaired(ticket.cancellation, before: begun), state != .cancelled {
+            world.violation("\(name) is \(state), and was cancelled before a failover")
+        }
+        if cancels, state == .cancelled { tickets[name]!.cancellation = ticket.cancellation ?? (node, world.now) }
         if let end = ticket.end, end.losses == world.judge.losses, losses == end.losses, end.state != state {
             world.violation("\(name) is \(state), and was \(end.state)")
         }
@@ -116,8 +146,11 @@ final class MatchJudge: FamilyJudge {
     }
 
     /// There is no such ticket. A copy of its enqueue may still arrive.
-    func isMissing(_ name: String) {
+    func isMissing(_ name: String, since begun: Time) {
         let ticket = tickets[name]!
+        if isRepaired(ticket.holder, before: begun) || isRepaired(ticket.cancellation, before: begun) {
+            world.violation("\(name) is missing, and a process has repaired it")
+        }
         world.check(!ticket.isEnqueued || ticket.losses < world.judge.losses, "\(name) was confirmed, and is missing")
         let since = ticket.missingSince ?? world.now
         tickets[name]!.missingSince = since

@@ -49,12 +49,12 @@ final class PlayerTask: @unchecked Sendable {
         var mayHaveRun = false
         for _ in 0..<5 {
             do throws(GameServiceError) {
-                let losses = world.judge.losses
+                let (losses, begun) = (world.judge.losses, world.now)
                 let state = try await services.matchmaker.enqueue(
                     player, rating: rating, timeout: timeout, ticket: ticket
                 ).state
-                judge.isEnqueued(ticket, losses: losses)
-                judge.sees(ticket, state, of: owner, losses: losses)
+                judge.isEnqueued(ticket, at: services, losses: losses)
+                judge.sees(ticket, state, at: services, losses: losses, since: begun)
                 // A repetition has no second effect.
                 if !world.random.isOne(in: 4) { return true }
                 mayHaveRun = true
@@ -71,16 +71,16 @@ final class PlayerTask: @unchecked Sendable {
     }
 
     private func look(at ticket: String, cancels: Bool) async {
-        let losses = world.judge.losses
+        let (losses, begun) = (world.judge.losses, world.now)
         if cancels { judge.cancels(ticket) }
         do throws(GameServiceError) {
             let state =
                 cancels
                 ? try await services.matchmaker.cancel(ticket) : try await services.matchmaker.state(of: ticket)
-            judge.sees(ticket, state, of: owner, losses: losses)
+            judge.sees(ticket, state, at: services, cancels: cancels, losses: losses, since: begun)
         } catch {
             world.note("\(owner.process.name) cannot look at \(ticket): \(error)")
-            if error.code == .notFound { judge.isMissing(ticket) }
+            if error.code == .notFound { judge.isMissing(ticket, since: begun) }
         }
     }
 

@@ -1,0 +1,49 @@
+// Scripts that repair what a failover has lost, on a connection that nobody else has yet.
+import CoordinationBase
+import Hiredis
+
+/// Runs scripts on a new connection, before all other users of the client.
+struct ConnectionScripts: Sendable {
+    let redis: any EventLoopRedis
+    let connection: NewConnection
+    let clock: MonotonicClock
+    /// The maximum time of an attempt.
+    let timeout: Duration
+    /// The time at which the attempts end: others wait for the connection.
+    let end: Duration
+
+    enum Answer {
+        case reply(RESPValue)
+        /// The server refuses the script.
+        case refused
+        /// The connection has ended, or the time is over.
+        case interrupted
+    }
+
+    /// Runs a script, and runs it again after a growing pause while it fails with a transient error.
+    func run(_ script: RedisScript, keys: [String], arguments: [RedisArgument]) async -> Answer {
+        var pause = Duration.milliseconds(20)
+        while !connection.isClosed, clock.now() < end {
+            switch await attempt(script, keys, arguments) {
+            case .success(let reply): return .reply(reply)
+            case .failure(let error) where !error.isTransient: return .refused
+            case .failure: break
+            }
+            do { try await clock.sleep(pause) } catch { return .interrupted }
+            pause = min(pause * 2, .seconds(1))
+        }
+        return .interrupted
+    }
+
+    private func attempt(
+        _ script: RedisScript, _ keys: [String], _ arguments: [RedisArgument]
+    ) async -> Result<RESPValue, RedisError> {
+        await withCheckedContinuation { continuation in
+            redis.execute {
+                connection.post(script, keys: keys, arguments: arguments, timeout: timeout) {
+                    continuation.resume(returning: $0)
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,127 @@
+// After a failover: submits again what Redis has confirmed and lost.
+//
+// Replication is asynchronous, so a promoted replica may lack the last writes: it has a beginning of the history, and never
+// the end without the middle. Each submit has an answer in Redis for a while, so the answers that are missing say exactly
+// what is lost, and a submit that is repeated has one effect, whoever repeats it and however often.
+import CoordinationBase
+import Hiredis
+
+extension LeaderboardMemory {
+    /// The number of answers that one script looks for.
+    private static let maxAnswers = 256
+    /// The number of removals that are sent at once.
+    private static let maxRemovals = 64
+
+    /// Compares and repeats the changes, while no other caller has the connection.
+    func repair(on connection: NewConnection) async {
+        let now = clock.now()
+        let (changes, needed) = state.withLock { state in
+            state.comparisonCount += 1
+            state.changes.forgetOld(now)
+            return (Array(state.changes.changes), max(state.maxCalls, 128))
+        }
+        // A call that was under way may have been answered by the former server, and belongs to no comparison.
+        defer { state.withLock { $0.comparisonCount += 1 } }
+        if changes.isEmpty { return }
+        let callTimeout = min(configuration.callTimeout, .maxWait)
+        let scripts = ConnectionScripts(
+            redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2, end: now + callTimeout)
+        guard let latest = await findMissing(changes, needed, scripts) else { return }
+        var round = Round()
+        var removals: [ConfirmedRemoval] = []
+        for (change, isMissing) in latest {
+            if case .removal(let removal) = change.kind {
+                removals.append(removal)
+                if removals.count < Self.maxRemovals { continue }
+            }
+            guard change.submit == nil || isMissing else { continue }
+            await repeatRemovals(&removals, scripts, &round)
+            if let submit = change.submit { await repeatSubmit(submit, change.number, scripts, &round) }
+            if round.isInterrupted { break }
+        }
+        if !round.isInterrupted { await repeatRemovals(&removals, scripts, &round) }
+        state.withLock { $0.changes.update(round.results) }
+        instruments.repaired(round.repaired)
+        instruments.notRepaired(round.lost)
+    }
+
+    private struct Round {
+        /// See ``ConfirmedChanges/update(_:)``.
+        var results: [UInt64: Duration?] = [:]
+        var repaired = 0
+        var lost = 0
+        var isInterrupted = false
+    }
+
+    /// Returns the latest changes, and whether each is missing. Redis has the earlier ones. `nil` if it does not answer.
+    ///
+    /// A server has a beginning of what was carried out, so if it has enough of the last changes, it has the others too. The
+    /// order of confirmations differs from that of the executions by the calls under way at once, `needed` at most.
+    private func findMissing(
+        _ changes: [ConfirmedChange], _ needed: Int, _ scripts: ConnectionScripts
+    ) async -> [(ConfirmedChange, Bool)]? {
+        var isMissing = changes.map { _ in false }
+        var (start, left) = (changes.count, needed)
+        while start > 0, left > 0 {
+            let end = start
+            start = max(0, end - Self.maxAnswers)
+            let positions = (start..<end).filter { changes[$0].submit != nil }
+            if positions.isEmpty { continue }
+            let keys = positions.map { self.keys.key("id:\(changes[$0].submit!.id)") }
+            let answer = await scripts.run(LeaderboardScripts.answers, keys: keys, arguments: [])
+            guard case .reply(let reply) = answer, let missing = reply.array?.map({ ($0.integer ?? 0) - 1 }),
+                missing.allSatisfy(positions.indices.contains)
+            else { return nil }
+            for number in missing { isMissing[positions[number]] = true }
+            for position in positions.reversed() {
+                if isMissing[position] { left = needed } else if changes[position].submit!.isInOrder { left -= 1 }
+            }
+        }
+        return (start..<changes.count).map { (changes[$0], isMissing[$0]) }
+    }
+
+    private func repeatSubmit(
+        _ submit: ConfirmedSubmit, _ number: UInt64, _ scripts: ConnectionScripts, _ round: inout Round
+    ) async {
+        let began = clock.now()
+        guard began < submit.repeatableUntil else {
+            // The answer may have expired, and then the score would count twice.
+            round.results[number] = .some(nil)
+            return
+        }
+        // It counts in its periods, whatever the time is now.
+        let request = SubmitRequest(submit, keys: keys, configuration: configuration, isAnyTime: true)
+        switch await scripts.run(LeaderboardScripts.submit, keys: request.keys, arguments: request.arguments) {
+        case .interrupted: round.isInterrupted = true
+        case .reply(let reply) where reply.array?.first?.string == "ok":
+            round.results[number] = began + submit.answerLifetime
+            round.repaired += 1
+        case .reply(let reply) where reply.array?.first?.string == "again": break
+        case .reply, .refused:
+            round.results[number] = .some(nil)
+            round.lost += 1
+        }
+    }
+
+    /// Repeats removals that follow one another.
+    private func repeatRemovals(
+        _ removals: inout [ConfirmedRemoval], _ scripts: ConnectionScripts, _ round: inout Round
+    ) async {
+        if removals.isEmpty { return }
+        let isInterrupted = await withTaskGroup(of: Bool.self) { group in
+            for removal in removals {
+                let keys = removal.entries.flatMap { self.keys.window($0.period) }
+                let stamps = removal.entries.map { RedisArgument.string($0.stamp) }
+                group.addTask {
+                    let answer = await scripts.run(
+                        LeaderboardScripts.removeAgain, keys: keys, arguments: [.string(removal.name)] + stamps)
+                    if case .interrupted = answer { return true }
+                    return false
+                }
+            }
+            return await group.contains(true)
+        }
+        round.isInterrupted = round.isInterrupted || isInterrupted
+        removals = []
+    }
+}
