@@ -14,6 +14,8 @@ struct DurabilityOptions: ParsableArguments {
 
     var durability: Durability { fsynced ? .fsynced : replicated.map { .replicated($0) } ?? .memory }
 
+    var isRequested: Bool { fsynced || replicated != nil }
+
     func validate() throws {
         if replicated != nil, fsynced { throw ValidationError("give either --replicated or --fsynced") }
         if let replicated, !(1...1000).contains(replicated) {

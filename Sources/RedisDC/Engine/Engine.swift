@@ -50,7 +50,8 @@ actor Engine: WaiterRunner {
 
     init(
         redis: any EventLoopRedis, namespace: Namespace, partition: Int, settings: EngineStateMachine.Settings,
-        usesWakeUps: Bool, durabilityTimeout: Duration, nodeDescription: String, clock: MonotonicClock, instruments: EngineInstruments,
+        usesWakeUps: Bool, durabilityTimeout: Duration, nodeDescription: String, clock: MonotonicClock,
+        instruments: EngineInstruments,
         service: ServiceRun, report: @escaping @Sendable (CoordinatorEvent) -> Void
     ) {
         self.redis = redis

@@ -121,7 +121,7 @@ extension Sem {
         func validate() throws {
             if hold { try held.requireCommand() }
             if !hold, !held.command.isEmpty { throw ValidationError("a COMMAND requires --hold") }
-            if !hold, durability.durability != .memory {
+            if !hold, durability.isRequested {
                 throw ValidationError("--replicated and --fsynced require --hold")
             }
         }
