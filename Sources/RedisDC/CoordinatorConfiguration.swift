@@ -43,7 +43,7 @@ public struct CoordinatorConfiguration: Sendable {
     ///
     /// Each partition has an equal part of it, but not less than 1 MiB, unless this is less.
     public var repairBytes = 8 << 20
-    /// How long an operation with a ``Hiredis/Durability`` waits for its confirmation before it throws `.notDurable`: more
+    /// How long an operation with a `Durability` waits for its confirmation before it throws `.notDurable`: more
     /// than 0, default 1 s. It should be longer than replicas lag behind. More than 100 years counts as 100 years.
     public var durabilityTimeout: Duration = .seconds(1)
     /// The name that ``Coordinator/inspect(_:limit:)`` reports for this process, besides its host
