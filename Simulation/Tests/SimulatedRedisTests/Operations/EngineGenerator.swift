@@ -90,13 +90,14 @@ struct EngineGenerator {
 
     private mutating func sessionOperation() -> Operation {
         let sid = sid()
-        switch Int.random(in: 0..<12, using: &random) {
+        switch Int.random(in: 0..<13, using: &random) {
         case ..<3: return join(sid)
         case ..<6: return heartbeat(sid)
         case 6: return run("sweep", [Bytes(sid), random.pick(["", "2", "1"])])
         case 7: return run("claims", [Bytes(sid), random.pick(["0", "1"])])
         case 8: return run("confirm", [Bytes(sid), "0:\(numbers["c:\(sid):0"] ?? 1) 1:2".bytes])
         case 9: return random.chance(40) ? run("leave", [Bytes(sid)]) : heartbeat(sid)
+        case 11: return touch(sid)
         case 10: return run("set_aside", [Bytes(sid), "0", "\(numbers["c:\(sid):0"] ?? 1)".bytes])
         default:
             return Operation(
@@ -111,6 +112,17 @@ struct EngineGenerator {
         return run(
             "heartbeat",
             [Bytes(sid), "3000000", Bytes(slot), "\(number)".bytes, Bytes(kind), "0", random.pick(["1", "2"])])
+    }
+
+    /// Up to three changes, as they may be or not.
+    private mutating func touch(_ sid: String) -> Operation {
+        var arguments = [Bytes(sid)]
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+            let slot = random.pick(["", "0", "1"])
+            let number = (numbers["c:\(sid):\(slot)"] ?? 0) + random.pick([0, 0, 1])
+            arguments += [Bytes(slot), "\(number)".bytes, random.pick(["h", "e", "w"])]
+        }
+        return run("touch", arguments, keys: 2)
     }
 
     // MARK: Requests

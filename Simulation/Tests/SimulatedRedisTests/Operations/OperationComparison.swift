@@ -134,6 +134,6 @@ extension Dialect {
 
 extension Operation {
     fileprivate var repliesTime: Bool {
-        ["mail/inspect", "arcade/words_start", "arcade/words_read"].contains(name)
+        ["mail/inspect", "arcade/words_start", "arcade/words_read", "services/board_submit"].contains(name)
     }
 }

@@ -113,7 +113,7 @@ struct ServiceGenerator {
         let always: [Bytes] = ["\(prefix)ranks:all-time".bytes, "\(prefix)stamps:all-time".bytes]
         let daily: [Bytes] = ["\(prefix)ranks:daily".bytes, "\(prefix)stamps:daily".bytes]
         let end = "\(day + 86_400_000_000)".bytes
-        switch Int.random(in: 0..<8, using: &random) {
+        switch Int.random(in: 0..<10, using: &random) {
         case ..<4:
             let isOld = random.chance(5)
             let mode: Bytes = random.chance(90) ? "best" : random.pick(["sum", "latest"])
@@ -132,6 +132,11 @@ struct ServiceGenerator {
                 ["top", "-1", "x"],
             ]
             return run("board_read", keys, window + random.pick(queries))
+        case 7: return run("board_answers", (0..<4).map { "\(prefix)id:\($0)".bytes }, [])
+        case 8:
+            // Before, and after what any entry has.
+            let stamp: Bytes = random.pick(["00000000000001", "00ffffffffffff"])
+            return run("board_remove_again", always + daily, [name, stamp, stamp])
         default: return run("board_remove", always + daily, [name])
         }
     }
@@ -144,7 +149,7 @@ struct ServiceGenerator {
         let node: Bytes = random.pick(["node000000000001", "node000000000002"])
         let head: [Bytes] = [rules, newTag(), node, "5000", "2000", "8000"]
         let ticket = "ticket\(max(1, tickets - Int.random(in: 0...4, using: &random)))".bytes
-        switch Int.random(in: 0..<10, using: &random) {
+        switch Int.random(in: 0..<12, using: &random) {
         case ..<5:
             tickets += 1
             let player = "player\(Int.random(in: 1...6, using: &random))".bytes
@@ -155,6 +160,11 @@ struct ServiceGenerator {
         case ..<7: return run("match_tick", keys, head + [random.pick(["10", "1", "100"])])
         case 7: return run("match_end", keys, head + [ticket, random.pick(["0", "1"])])
         case 8: return run("match_told", keys, head + [random.pick(["tag00001", "x"])])
+        case 9: return run("match_known", keys, head + [ticket, "ticket\(tickets)".bytes, "unknown"])
+        case 10:
+            let outcome: [Bytes] = random.chance(50) ? ["m1", "matched", "eu"] : ["end-1", "cancelled", "eu"]
+            return run(
+                "match_restore", keys, head + outcome + [ticket, "player1", "10", "restored".bytes, "player2", "20"])
         default: return run("match_inspect", keys, head)
         }
     }
