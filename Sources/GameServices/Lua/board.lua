@@ -251,6 +251,7 @@ end
 -- ARGV[1] name
 --     then for each window: the stamp of the entry that was removed
 -- Reply: the number of windows that had the entry.
+-- Bounded: as board_remove.
 function entry.board_remove_again(keys, arguments)
   local name, removed = arguments[1], 0
   for window = 1, #keys / 2 do
