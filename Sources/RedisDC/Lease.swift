@@ -158,7 +158,7 @@ public final class Lease: Sendable {
         } catch {
             try check()
             if error.code != .notDurable { throw error }
-            throw error.prefixed("\"\(name)\" is held, but not .\(durability)")
+            throw error.prefixed("\"\(name)\" was granted, but is not .\(durability)")
         }
         try check()
     }

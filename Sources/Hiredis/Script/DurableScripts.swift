@@ -64,7 +64,7 @@ package struct DurableScripts: Sendable {
 
     private func reason(_ message: String) -> String {
         guard message.hasPrefix("ERR unknown command") else {
-            return "this server does not support .\(durability): \(message)"
+            return "this server does not confirm .\(durability): \(message)"
         }
         return durability == .fsynced
             ? ".fsynced needs the command WAITAOF: use Redis 7.2 or later"

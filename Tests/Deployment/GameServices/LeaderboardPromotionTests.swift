@@ -89,7 +89,7 @@ extension GameServicesTests {
             } _: { servers, one, two in
                 try await servers.cutReplication()
                 let period = try await one.submit(5, for: "alice").placements[window]!.period
-                try await Task.sleep(for: .milliseconds(600))
+                try await until("the period has ended") { try await two.top(1, in: window).period != period }
                 await servers.promote()
                 try await one.submit(1, for: "alice")
                 #expect(try await two.entry(of: "alice")?.score == 6)
