@@ -184,6 +184,7 @@ public final class LocalCluster: Sendable {
         }
         let first = try self.anyNode()
         let (slots, epochs) = (try await self.slots(by: first), try await self.epochs(by: first))
+        let roles = try await self.roles(by: first)
         let masters = Set(slots.map(\.port))
         try check(slots.reduce(0, { $0 + $1.slots.count }) == 16384, "not all slots are served: \(slots)")
         for port in masters {
@@ -194,6 +195,8 @@ public final class LocalCluster: Sendable {
             let (seen, known) = (try await self.slots(by: node), try await self.epochs(by: node))
             try check(seen == slots, "the nodes on ports \(port) and \(first.port) see \(seen) and \(slots)")
             try check(known == epochs, "the nodes on ports \(port) and \(first.port) know \(known) and \(epochs)")
+            let others = try await self.roles(by: node)
+            try check(others == roles, "the nodes on ports \(port) and \(first.port) know \(others) and \(roles)")
             let info = try await node.send("CLUSTER", "INFO").string ?? ""
             try check(info.contains("cluster_state:ok"), "the state of the node on port \(port) is not ok")
             let role = try await node.send("ROLE").array ?? []
@@ -213,13 +216,30 @@ public final class LocalCluster: Sendable {
     /// dies before its replica knows its epoch is not replaced.
     func epochs(by node: LocalRedis) async throws -> [String: Int] {
         var epochs: [String: Int] = [:]
-        for line in (try await node.send("CLUSTER", "NODES").string ?? "").split(whereSeparator: \.isNewline) {
-            // id, address, flags, master, ping, pong, epoch, link, slots
-            let fields = line.split(separator: " ").map { String($0) }
-            guard fields.count > 8, fields[2].contains("master") else { continue }
-            epochs[fields[0]] = Int(fields[6])
+        for line in try await self.lines(of: node) where line.count > 8 && line[2].contains("master") {
+            epochs[line[0]] = Int(line[6])
         }
         return epochs
+    }
+
+    /// The id of the master of each running node, `-` for a master, by the node's id, as a node knows it.
+    ///
+    /// The masters do not vote for a replica that they take for a master. They learn by gossip that a master has become
+    /// one, seconds later. So a master that is replaced before they know is not.
+    private func roles(by node: LocalRedis) async throws -> [String: String] {
+        var roles: [String: String] = [:]
+        for line in try await self.lines(of: node) {
+            let port = line[1].split(separator: ":").last?.split(separator: "@").first.flatMap { Int($0) }
+            if let port, self.node(announcing: port)?.isResponsive == true { roles[line[0]] = line[3] }
+        }
+        return roles
+    }
+
+    /// The fields of each line of `CLUSTER NODES`: id, address, flags, master, ping, pong, epoch, link, slots.
+    private func lines(of node: LocalRedis) async throws -> [[String]] {
+        let reply = try await node.send("CLUSTER", "NODES").string ?? ""
+        return reply.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map { String($0) } }
+            .filter { $0.count > 7 }
     }
 
     /// Promotes a replica while its master runs (`CLUSTER FAILOVER`), and returns when the cluster

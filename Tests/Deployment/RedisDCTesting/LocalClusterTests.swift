@@ -39,12 +39,19 @@ struct LocalClusterTests {
         }
     }
 
-    @Test("promote makes a replica the master")
+    @Test("promote makes a replica the master, and all nodes know it then")
     func promote() async throws {
         try await withLocalCluster(.init(nodeTimeout: .seconds(20))) { cluster in
-            try await cluster.promote(cluster.nodes[4])
-            let second = try await cluster.masters()[1]
-            #expect(second === cluster.nodes[4])
+            for replica in [cluster.nodes[4], cluster.nodes[1]] {
+                try await cluster.promote(replica)
+                let second = try await cluster.masters()[1]
+                #expect(second === replica)
+                // A node that takes the former master for a master does not vote for it when it shall be one again.
+                for node in cluster.nodes {
+                    let known = try await node.send("CLUSTER", "NODES").string ?? ""
+                    #expect(known.split(whereSeparator: \.isNewline).count { $0.contains("slave") } == 3)
+                }
+            }
         }
     }
 
