@@ -129,13 +129,20 @@ public struct Mailbox: Sendable {
     /// - Parameter requiresDevice: whether a device that the mailbox does not have is refused.
     func acknowledge(_ cursor: Cursor, device: String, requiresDevice: Bool) async throws(QueueListenError) -> Bool {
         try validate(device: device, "acknowledge messages of")
-        let reply = try await run(
-            Scripts.listen,
-            partition.listenArguments(
-                device, .acknowledges, requiresDevice: requiresDevice, poll: 0, registrationLifetime: 0, cursor: cursor,
-                maxMessages: 0, maxBytes: 1),
-            "acknowledge messages of")
-        return try read(reply, "acknowledge messages of").status == .ok
+        let acknowledgements = listeners.acknowledgements
+        let acknowledgement = ConfirmedAcknowledgements.Acknowledgement(mailbox: name, device: device, cursor: cursor)
+        while true {
+            let call = acknowledgements.begin()
+            defer { acknowledgements.end() }
+            let reply = try await run(
+                Scripts.listen,
+                partition.listenArguments(
+                    device, .acknowledges, requiresDevice: requiresDevice, poll: 0, registrationLifetime: 0,
+                    cursor: cursor, maxMessages: 0, maxBytes: 1),
+                "acknowledge messages of")
+            guard try read(reply, "acknowledge messages of").status == .ok else { return false }
+            if acknowledgements.confirm(acknowledgement, of: call) { return true }
+        }
     }
 
     func validate(device: String, _ action: String) throws(QueueListenError) {

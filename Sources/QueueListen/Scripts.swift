@@ -11,6 +11,7 @@ enum Scripts {
     static let inspect = RedisScript(embedded: PackageResources.inspect_lua)
     static let delete = RedisScript(embedded: PackageResources.delete_lua)
     static let setLimits = RedisScript(embedded: PackageResources.set_limits_lua)
+    static let acknowledged = RedisScript(embedded: PackageResources.acknowledged_lua)
     static let forget = RedisScript(embedded: PackageResources.forget_lua)
     static let check = RedisScript(embedded: PackageResources.check_lua)
     static let begin = RedisScript(embedded: PackageResources.begin_lua)

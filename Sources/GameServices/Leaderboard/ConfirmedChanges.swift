@@ -1,6 +1,6 @@
 // What Redis has confirmed lately of a leaderboard, to be repeated if a failover loses it.
+import CoordinationBase
 import DequeModule
-import Hiredis
 
 /// A submit that Redis has confirmed.
 struct ConfirmedSubmit: Sendable {
@@ -47,7 +47,7 @@ struct ConfirmedChange: Sendable {
 }
 
 /// The last confirmed changes by one process, the oldest first.
-struct ConfirmedChanges: Sendable {
+struct ConfirmedChanges: ConfirmationLog {
     private(set) var changes = Deque<ConfirmedChange>()
     private let maxAge: Duration
     private let maxBytes: Int

@@ -14,18 +14,16 @@ extension LeaderboardMemory {
 
     /// Compares and repeats the changes, while no other caller has the connection.
     func repair(on connection: NewConnection) async {
-        let now = clock.now()
-        let (changes, needed) = state.withLock { state in
-            state.comparisonCount += 1
-            state.changes.forgetOld(now)
-            return (Array(state.changes.changes), max(state.maxCalls, 128))
+        await confirmations.compare { log, needed in
+            if !log.changes.isEmpty { await repair(Array(log.changes), needed, on: connection) }
         }
-        // A call that was under way may have been answered by the former server, and belongs to no comparison.
-        defer { state.withLock { $0.comparisonCount += 1 } }
-        if changes.isEmpty { return }
+    }
+
+    private func repair(_ changes: [ConfirmedChange], _ needed: Int, on connection: NewConnection) async {
         let callTimeout = min(configuration.callTimeout, .maxWait)
         let scripts = ConnectionScripts(
-            redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2, end: now + callTimeout)
+            redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2,
+            end: clock.now() + callTimeout)
         guard let latest = await findMissing(changes, needed, scripts) else { return }
         var round = Round()
         var removals: [ConfirmedRemoval] = []
@@ -40,7 +38,7 @@ extension LeaderboardMemory {
             if round.isInterrupted { break }
         }
         if !round.isInterrupted { await repeatRemovals(&removals, scripts, &round) }
-        state.withLock { $0.changes.update(round.results) }
+        confirmations.withLog { $0.update(round.results) }
         instruments.repaired(round.repaired)
         instruments.notRepaired(round.lost)
     }

@@ -7,23 +7,14 @@ import Hiredis
 /// On each new connection, before the client gives it to anybody else, it compares them with what Redis has, and repeats
 /// what is missing.
 final class LeaderboardMemory: Sendable {
+    typealias Confirmations = ConfirmationMemory<ConfirmedChanges>
+
     /// A call that may change the leaderboard.
     struct Call: Sendable {
-        fileprivate let comparisonCount: Int
+        fileprivate let call: Confirmations.Call
         /// Changes that were confirmed before have lower numbers.
         fileprivate let number: UInt64
-        let began: Duration
-    }
-
-    struct State {
-        var changes: ConfirmedChanges
-        /// Beginnings and ends of comparisons.
-        var comparisonCount = 0
-        var calls = 0
-        /// The largest number of calls that were under way at once.
-        var maxCalls = 0
-        fileprivate var isRegistered = false
-        fileprivate var stop: (@Sendable () -> Void)?
+        var began: Duration { call.began }
     }
 
     let redis: any EventLoopRedis
@@ -31,7 +22,7 @@ final class LeaderboardMemory: Sendable {
     let configuration: LeaderboardConfiguration
     let clock: MonotonicClock
     let instruments: LeaderboardInstruments
-    let state: Locked<State>
+    let confirmations: Confirmations
 
     /// - Returns: `nil` if nothing is to be repeated, or this Redis does not report new connections.
     init?(
@@ -45,50 +36,33 @@ final class LeaderboardMemory: Sendable {
         self.configuration = configuration
         self.clock = clock
         self.instruments = instruments
-        state = Locked(
-            State(changes: ConfirmedChanges(maxAge: configuration.repairTime, maxBytes: configuration.repairBytes)))
+        confirmations = Confirmations(
+            ConfirmedChanges(maxAge: configuration.repairTime, maxBytes: configuration.repairBytes), redis: redis,
+            key: keys.key("meta"), clock: clock)
     }
-
-    deinit { state.withLock { $0.stop }?() }
-
-    // MARK: Calls
 
     /// A call begins.
     func begin() -> Call {
-        let began = clock.now()
-        return state.withLock { state in
-            if !state.isRegistered {
-                // Before the first request, so that no connection on which it may be confirmed is missed.
-                state.isRegistered = true
-                state.stop = redis.sendFirst(for: keys.key("meta")) { [weak self] connection in
-                    await self?.repair(on: connection)
-                }
-            }
-            state.calls += 1
-            state.maxCalls = max(state.maxCalls, state.calls)
-            return Call(comparisonCount: state.comparisonCount, number: state.changes.nextNumber, began: began)
-        }
+        var number: UInt64 = 0
+        let call = confirmations.begin(repair: { [weak self] in await self?.repair(on: $0) }) { number = $0.nextNumber }
+        return Call(call: call, number: number)
     }
 
     /// A call has ended.
-    func end() { state.withLock { $0.calls -= 1 } }
+    func end() { confirmations.end() }
 
     /// Remembers a change that Redis has confirmed.
     ///
-    /// - Returns: `false` if a connection was compared since the call began. Then the confirmation may be that of the former
-    ///   server, and the request must be repeated.
+    /// - Returns: `false` if the request must be repeated: see ``ConfirmationMemory/confirm(_:_:)``.
     func confirm(_ kind: ConfirmedChange.Kind, of call: Call) -> Bool {
-        let now = clock.now()
-        return state.withLock { state in
-            guard state.comparisonCount == call.comparisonCount else { return false }
+        confirmations.confirm(call.call) { changes, now in
             switch kind {
-            case .submit(let submit): state.changes.append(submit, at: now)
-            case .removal(let removal): state.changes.insert(removal, begun: call.number, at: now)
+            case .submit(let submit): changes.append(submit, at: now)
+            case .removal(let removal): changes.insert(removal, begun: call.number, at: now)
             }
-            return true
         }
     }
 
     /// Forgets all changes, because the leaderboard was deleted.
-    func forgetAll() { state.withLock { $0.changes.removeAll() } }
+    func forgetAll() { confirmations.withLog { $0.removeAll() } }
 }

@@ -67,12 +67,14 @@ struct ConfirmedTicket: Sendable {
 }
 
 /// What a node was told last, the oldest first.
-struct ConfirmedTickets: Sendable {
+struct ConfirmedTickets: ConfirmationLog {
     private(set) var changes = Deque<ConfirmedTicket>()
     private let maxAge: Duration
     private let maxBytes: Int
     private var bytes = 0
     private var lastNumber: UInt64 = 0
+    /// The number of losses that were reported.
+    var lossCount = 0
 
     init(maxAge: Duration, maxBytes: Int) { (self.maxAge, self.maxBytes) = (maxAge, maxBytes) }
 

@@ -50,7 +50,7 @@ extension Matchmaker {
     ///
     /// - Returns: for each, whether Redis has lost it, and now has another outcome of one of its tickets.
     private func confirm(
-        _ outcomes: [TicketOutcome], of call: MatchmakerMemory.Call?
+        _ outcomes: [TicketOutcome], of call: MatchmakerMemory.Confirmations.Call?
     ) async throws(GameServiceError) -> [Bool] {
         var isLost = outcomes.map { _ in false }
         guard let memory, var call else { return isLost }

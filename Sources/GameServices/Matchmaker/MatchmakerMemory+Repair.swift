@@ -21,19 +21,17 @@ extension MatchmakerMemory {
 
     /// Compares and repeats, while no other caller has the connection.
     func repair(on connection: NewConnection) async {
-        let now = clock.now()
-        let (changes, needed) = state.withLock { state in
-            state.comparisonCount += 1
-            state.tickets.forgetOld(now)
-            return (Array(state.tickets.changes), max(state.maxCalls, 128))
+        await confirmations.compare { log, needed in
+            if !log.changes.isEmpty { await repair(Array(log.changes), needed, on: connection) }
         }
-        // A call that was under way may have been answered by the former server, and belongs to no comparison.
-        defer { state.withLock { $0.comparisonCount += 1 } }
-        if changes.isEmpty { return }
+    }
+
+    private func repair(_ changes: [ConfirmedTicket], _ needed: Int, on connection: NewConnection) async {
         let callTimeout = min(requests.configuration.callTimeout, .maxWait)
         var round = Round(
             scripts: ConnectionScripts(
-                redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2, end: now + callTimeout))
+                redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2,
+                end: clock.now() + callTimeout))
         guard let missing = await findMissing(changes, needed, round.scripts) else { return }
         // Outcomes first, so that none of their tickets is found by one that is enqueued again.
         for change in changes where missing.contains(change.number) && !round.isInterrupted {
@@ -44,9 +42,9 @@ extension MatchmakerMemory {
             await enqueue(ticket, number, &round)
         }
         let (lost, added, end) = (round.lost, round.added, clock.now())
-        state.withLock { state in
-            state.tickets.remove(lost)
-            for kind in added { state.tickets.append(kind, at: end) }
+        confirmations.withLog { log in
+            log.remove(lost)
+            for kind in added { log.append(kind, at: end) }
         }
         instruments.repaired(round.repaired)
         if !lost.isEmpty { reportLoss(lost.count) }

@@ -7,31 +7,14 @@ import Hiredis
 /// On each new connection, before the client gives it to anybody else, the node compares it with what Redis has, and repeats
 /// what is missing.
 final class MatchmakerMemory: Sendable {
-    /// A call whose answer is to be remembered.
-    struct Call: Sendable {
-        fileprivate let comparisonCount: Int
-        let began: Duration
-    }
-
-    struct State {
-        var tickets: ConfirmedTickets
-        /// Beginnings and ends of comparisons.
-        var comparisonCount = 0
-        var calls = 0
-        /// The largest number of calls that were under way at once.
-        var maxCalls = 0
-        /// The number of losses that were reported.
-        var lossCount = 0
-        fileprivate var isRegistered = false
-        fileprivate var stop: (@Sendable () -> Void)?
-    }
+    typealias Confirmations = ConfirmationMemory<ConfirmedTickets>
 
     let redis: any EventLoopRedis
     let requests: MatchRequests
     let clock: MonotonicClock
     let timer: TickTimer
     let instruments: MatchmakerInstruments
-    let state: Locked<State>
+    let confirmations: Confirmations
 
     /// - Returns: `nil` if nothing is to be repeated, or this Redis does not report new connections.
     init?(
@@ -43,56 +26,36 @@ final class MatchmakerMemory: Sendable {
         else { return nil }
         (self.redis, self.requests, self.clock, self.timer) = (redis, requests, clock, timer)
         self.instruments = instruments
-        state = Locked(
-            State(tickets: ConfirmedTickets(maxAge: configuration.repairTime, maxBytes: configuration.repairBytes)))
+        confirmations = Confirmations(
+            ConfirmedTickets(maxAge: configuration.repairTime, maxBytes: configuration.repairBytes), redis: redis,
+            key: requests.keys[0], clock: clock)
     }
-
-    deinit { state.withLock { $0.stop }?() }
 
     /// A call begins.
-    func begin() -> Call {
-        let began = clock.now()
-        return state.withLock { state in
-            if !state.isRegistered {
-                // Before the first request, so that no connection on which it may be confirmed is missed.
-                state.isRegistered = true
-                state.stop = redis.sendFirst(for: requests.keys[0]) { [weak self] connection in
-                    await self?.repair(on: connection)
-                }
-            }
-            state.calls += 1
-            state.maxCalls = max(state.maxCalls, state.calls)
-            return Call(comparisonCount: state.comparisonCount, began: began)
-        }
-    }
+    func begin() -> Confirmations.Call { confirmations.begin(repair: { [weak self] in await self?.repair(on: $0) }) }
 
     /// A call has ended.
-    func end() { state.withLock { $0.calls -= 1 } }
+    func end() { confirmations.end() }
 
     /// Remembers what a call was told.
     ///
-    /// - Returns: `false` if a connection was compared since the call began. Then the answer may be that of the former server.
-    func confirm(_ kinds: [ConfirmedTicket.Kind], of call: Call) -> Bool {
-        let now = clock.now()
-        return state.withLock { state in
-            guard state.comparisonCount == call.comparisonCount else { return false }
-            for kind in kinds { state.tickets.append(kind, at: now) }
-            return true
-        }
+    /// - Returns: `false` if the request must be repeated: see ``ConfirmationMemory/confirm(_:_:)``.
+    func confirm(_ kinds: [ConfirmedTicket.Kind], of call: Confirmations.Call) -> Bool {
+        confirmations.confirm(call) { tickets, now in for kind in kinds { tickets.append(kind, at: now) } }
     }
 
     /// The properties of the tickets of an outcome, if one of them is known; otherwise none.
     func properties(of outcome: TicketOutcome) -> String {
         let tickets = outcome.players.map(\.ticket)
-        return state.withLock { state in
-            state.tickets.changes.last { $0.waiting.map { tickets.contains($0.id) } ?? false }?.waiting?.properties
+        return confirmations.withLog { log in
+            log.changes.last { $0.waiting.map { tickets.contains($0.id) } ?? false }?.waiting?.properties
                 ?? ""
         }
     }
 
     /// Reports what cannot be repeated.
     func reportLoss(_ count: Int) {
-        state.withLock { $0.lossCount += count }
+        confirmations.withLog { $0.lossCount += count }
         instruments.lost(count)
     }
 }

@@ -111,6 +111,19 @@ final class MailInstruments: Sendable {
         #endif
     }
 
+    /// Records that acknowledgements which Redis had lost were repeated.
+    func acknowledgedAgain(_ count: Int) {
+        guard count > 0 else { return }
+        #if MetricsSupport
+            meters?.acknowledgedAgain.increment(by: count)
+        #endif
+        #if LoggingSupport
+            backends.logger?.notice(
+                "acknowledged messages again for devices whose acknowledgements Redis had lost",
+                metadata: ["queuelisten_devices": "\(count)"])
+        #endif
+    }
+
     // MARK: Receivers
 
     /// Records that the handler of a message has failed, or that there is none.
@@ -168,6 +181,7 @@ final class MailInstruments: Sendable {
         let listeners: Gauge
         let gaps: Counter
         let repaired: Counter
+        let acknowledgedAgain: Counter
         let handlerFailures: Counter
         let takenOver: Counter
         let givenUp: Counter
@@ -181,6 +195,7 @@ final class MailInstruments: Sendable {
             listeners = Gauge(label: "queuelisten_listeners", factory: factory)
             gaps = Counter(label: "queuelisten_gaps", factory: factory)
             repaired = Counter(label: "queuelisten_repaired", factory: factory)
+            acknowledgedAgain = Counter(label: "queuelisten_acknowledged_again", factory: factory)
             handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)

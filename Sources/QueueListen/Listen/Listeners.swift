@@ -17,6 +17,7 @@ actor Listeners: WaiterRunner {
     nonisolated let reportsLongWaits: Bool
     private nonisolated let instruments: MailInstruments
     private nonisolated let ids = PollNumbers()
+    nonisolated let acknowledgements: AcknowledgementMemory
     private let callTimeout: Duration
     /// The lifetime of a registration to be notified, in milliseconds; 0 without wake-ups.
     private let registrationLifetime: Int
@@ -39,6 +40,8 @@ actor Listeners: WaiterRunner {
         self.clock = clock
         self.instruments = instruments
         reportsLongWaits = instruments.hasLogger
+        acknowledgements = AcknowledgementMemory(
+            redis: redis, partition: partition, configuration: configuration, clock: clock, instruments: instruments)
         callTimeout = configuration.callTimeout
         // A check renews a registration that is in the second half of its lifetime.
         registrationLifetime = settings.usesWakeUps ? settings.recheckInterval.wholeMilliseconds * 4 : 0
@@ -190,6 +193,7 @@ actor Listeners: WaiterRunner {
             registrationLifetime: read.waits ? registrationLifetime : 0, cursor: request.cursor,
             maxMessages: request.maxMessages, maxBytes: request.maxBytes)
         let partitions = partition.total
+        let acknowledging = request.reader == nil && request.cursor != nil ? acknowledgements.begin() : nil
         redis.post(
             Scripts.listen, keys: partition.keys.scriptKeys(request.mailbox), arguments: arguments, timeout: callTimeout
         ) {
@@ -198,9 +202,23 @@ actor Listeners: WaiterRunner {
                 let reply = Self.parse(result) { reply throws(QueueListenError) in
                     try ReadReply(reply, partitions: partitions)
                 }
+                if let acknowledging { listeners.acknowledged(request, reply, of: acknowledging) }
                 listeners.perform(listeners.machine.replyArrived(read.id, reply, now: listeners.clock.now()))
             }
         }
+    }
+
+    /// A call that acknowledges its cursor was answered. A device that still listens acknowledges it again with its next call.
+    private func acknowledged(
+        _ request: ListenRequest, _ reply: Result<ReadReply, Machine.Failure>,
+        of call: AcknowledgementMemory.Confirmations.Call
+    ) {
+        if case .success(let reply) = reply, reply.status == .ok, let cursor = request.cursor {
+            _ = acknowledgements.confirm(
+                ConfirmedAcknowledgements.Acknowledgement(
+                    mailbox: request.mailbox, device: request.device, cursor: cursor), of: call)
+        }
+        acknowledgements.end()
     }
 
     private func send(_ checks: [Machine.Check]) {

@@ -72,6 +72,36 @@ function entry.check(keys, arguments)
   return reply
 end
 
+-- Returns whether a device of a mailbox has acknowledged less than the message with this index. A device that is not
+-- known is not behind: it was forgotten, or will begin anew.
+local function is_device_behind(box, name, index)
+  local devices, at, is_behind = redis.pcall('HGET', box, 'd'), 1, false
+  if not devices or devices.err then return false end
+  while at <= #devices do
+    local device = Device.read(devices, at)
+    at = device.next_at
+    if device.name == name then
+      is_behind = device.index < index
+      break
+    end
+  end
+  return is_behind
+end
+
+-- Finds out which acknowledgements are missing. Changes nothing.
+-- KEYS   the box of each mailbox, up to 256
+-- ARGV   for each: the index of the last message that a device has acknowledged, and the device
+-- Reply  the numbers of those that have acknowledged less
+-- Bounded: the devices of each mailbox.
+function entry.acknowledged(keys, arguments)
+  local reply = {}
+  for i = 1, #keys do
+    local is_behind = is_device_behind(keys[i], arguments[2 * i], tonumber(arguments[2 * i - 1]))
+    if is_behind then reply[#reply + 1] = i end
+  end
+  return reply
+end
+
 -- Forgets a device, like one that has not been seen for `device_ttl`: no more messages are kept for it. The next listen
 -- of another device deletes messages that were kept only for it.
 -- KEYS   [1] meta  [2] box  [3] mail

@@ -35,6 +35,12 @@ struct ConfirmedMessages: Sendable {
     /// Forgets the message in a mailbox, which is lost or of an earlier epoch.
     mutating func forget(_ mailbox: String) { last[ByteName(mailbox)] = nil }
 
+    /// Forgets the message in a mailbox if it is this one.
+    mutating func forget(_ mailbox: String, ifAt index: Int, epoch: UInt64) {
+        guard let known = last[ByteName(mailbox)], known.index == index, known.epoch == epoch else { return }
+        forget(mailbox)
+    }
+
     /// The last confirmed message in each of these mailboxes, ``Cursor/none`` if it is not known;
     /// empty if none is known.
     func cursors(of mailboxes: [String]) -> [Cursor] {

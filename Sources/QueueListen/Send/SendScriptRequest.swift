@@ -25,6 +25,9 @@ struct SendScriptRequest: Sendable {
     /// A hexadecimal number.
     var fingerprint: String
 
+    /// Whether other processes may send under the same id: it is the caller's, or that of a send across partitions.
+    var hasSharedID: Bool { sender.hasPrefix("id:") }
+
     /// The first argument of the script.
     ///
     /// - Parameters:

@@ -65,7 +65,10 @@ extension Sender {
                 break
             }
             switch round.isAnswered[position] ? .isThere : await sendAgain(send, round) {
-            case .isThere, .interrupted: checked.append(send)
+            case .isThere:
+                forgetPlaces(of: send)
+                checked.append(send)
+            case .interrupted: checked.append(send)
             case .sent(let again):
                 checked.append(again)
                 messageCount += send.encodedSend.recipients.indices.reduce(0) { $0 + send.encodedSend.count(of: $1) }
@@ -74,6 +77,18 @@ extension Sender {
         }
         sends = checked
         return messageCount
+    }
+
+    /// Forgets the places of a send that another process may have sent again under the same id. They are others then, which a
+    /// later send must not take for a loss.
+    private func forgetPlaces(of send: ConfirmedSend) {
+        guard send.request.hasSharedID else { return }
+        state.withLock { state in
+            for (position, result) in send.results.enumerated() {
+                let last = result.firstIndex + send.encodedSend.count(of: position) - 1
+                state.messages.forget(send.encodedSend.recipients[position], ifAt: last, epoch: result.epoch)
+            }
+        }
     }
 
     private func isCurrent(_ round: Round) -> Bool { state.withLock { $0.repairCount == round.count } }

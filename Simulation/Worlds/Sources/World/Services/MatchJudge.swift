@@ -54,7 +54,7 @@ final class MatchJudge: FamilyJudge {
     /// Whether a process to which something was confirmed has compared with the present server before a call began, so that
     /// nothing of it is lost. A node that has reported a loss promises nothing.
     private func isRepaired(_ holder: (node: ServiceProcess, at: Time)?, before begun: Time) -> Bool {
-        guard let (node, at) = holder, node.matchmaker.memory?.state.withLock({ $0.lossCount }) == 0 else {
+        guard let (node, at) = holder, node.matchmaker.memory?.confirmations.withLog({ $0.lossCount }) == 0 else {
             return false
         }
         let comparison = node.owner.client.comparison

@@ -1,18 +1,25 @@
 // Scripts that repair what a failover has lost, on a connection that nobody else has yet.
-import CoordinationBase
-import Hiredis
+package import Hiredis
 
 /// Runs scripts on a new connection, before all other users of the client.
-struct ConnectionScripts: Sendable {
-    let redis: any EventLoopRedis
-    let connection: NewConnection
-    let clock: MonotonicClock
-    /// The maximum time of an attempt.
-    let timeout: Duration
-    /// The time at which the attempts end: others wait for the connection.
-    let end: Duration
+package struct ConnectionScripts: Sendable {
+    private let redis: any EventLoopRedis
+    private let connection: NewConnection
+    private let clock: MonotonicClock
+    private let timeout: Duration
+    private let end: Duration
 
-    enum Answer {
+    /// - Parameters:
+    ///   - timeout: the maximum time of an attempt.
+    ///   - end: the time at which the attempts end: others wait for the connection.
+    package init(
+        redis: any EventLoopRedis, connection: NewConnection, clock: MonotonicClock, timeout: Duration, end: Duration
+    ) {
+        (self.redis, self.connection, self.clock) = (redis, connection, clock)
+        (self.timeout, self.end) = (timeout, end)
+    }
+
+    package enum Answer: Sendable {
         case reply(RESPValue)
         /// The server refuses the script.
         case refused
@@ -21,7 +28,7 @@ struct ConnectionScripts: Sendable {
     }
 
     /// Runs a script, and runs it again after a growing pause while it fails with a transient error.
-    func run(_ script: RedisScript, keys: [String], arguments: [RedisArgument]) async -> Answer {
+    package func run(_ script: RedisScript, keys: [String], arguments: [RedisArgument]) async -> Answer {
         var pause = Duration.milliseconds(20)
         while !connection.isClosed, clock.now() < end {
             switch await attempt(script, keys, arguments) {
