@@ -269,6 +269,21 @@ local function run_operation(bucket, edit, session_id, now, operation)
   return remove_object(bucket, edit, session_id, operation)
 end
 
+-- Carries out the operations of a batch, and stores its number with the reply. Returns the reply.
+local function run_batch(bucket, session, session_field, batch, now, keys, arguments)
+  local edit = Edit.new({tag = arguments[2], logged = {}, published = {}})
+  local results = {}
+  for i = 5, #arguments do
+    local result, version = run_operation(bucket, edit, batch.session, now, arguments[i])
+    results[#results + 1] = struct.pack('<c1d', result, version)
+  end
+  local reply = table.concat(results)
+  session.last_batch = batch.number
+  redis.call('HSET', bucket.state, session_field, Session.write(session) .. reply)
+  if #edit.logged > 0 then publish_changes(bucket, edit, keys[5], arguments[3]) end
+  return reply, #edit.logged
+end
+
 -- Carries out a batch of operations of a session, once.
 --
 -- KEYS[1] state [2] index [3] due [4] log [5] changes: the bucket's
@@ -279,7 +294,7 @@ end
 --     [5...] the operations: a letter, then what it needs: c and d Connection; p Connection, PutDetails, key, value;
 --         u UpdateDetails, key, value; r Connection, RemoveDetails, key
 -- Reply: {'ok', the results, each with its version of 8 bytes}. {'late'}: a later batch has been carried out. {'lost'}:
---     the session has ended. {'rolled back'}: Redis has lost an earlier batch.
+--     the session has ended. {'rolled back', number of the last batch that Redis has}: it has lost a later one.
 function entry.presence_apply(keys, arguments)
   local batch = Batch.read(arguments[4])
   local session_field = 's' .. batch.session
@@ -292,21 +307,44 @@ function entry.presence_apply(keys, arguments)
   if session.last_batch == batch.number then return {'ok', string.sub(session.text, Session.size + 1)} end
   if session.last_batch > batch.number then return {'late'} end
   -- Redis has lost an earlier batch.
-  if session.last_batch < batch.number - 1 then return {'rolled back'} end
+  if session.last_batch < batch.number - 1 then return {'rolled back', session.last_batch} end
   if not is_in_use(bucket, session, session_field, now) then return {'lost'} end
+  local reply, count = run_batch(bucket, session, session_field, batch, now, keys, arguments)
+  if count > 0 then store_bucket(bucket) end
+  return {'ok', reply}
+end
 
-  local edit = Edit.new({tag = arguments[2], logged = {}, published = {}})
-  local results = {}
-  for i = 5, #arguments do
-    local result, version = run_operation(bucket, edit, batch.session, now, arguments[i])
-    results[#results + 1] = struct.pack('<c1d', result, version)
-  end
-  local reply = table.concat(results)
-  session.last_batch = batch.number
-  redis.call('HSET', bucket.state, session_field, Session.write(session) .. reply)
-  if #edit.logged > 0 then
-    publish_changes(bucket, edit, keys[5], arguments[3])
-    store_bucket(bucket)
-  end
+-- Begins a new log after a version. Changes that others were told of under the versions up to it are lost, and no other
+-- change must have their versions: an update that expects one of them would replace what it has not seen.
+local function skip_versions(bucket, version, tag)
+  -- The new element first: an empty key would disappear.
+  redis.call('RPUSH', bucket.log, tag)
+  redis.call('LTRIM', bucket.log, -1, -1)
+  bucket.version, bucket.tag, bucket.first, bucket.bytes = version, tag, version, TAG_SIZE
+end
+
+-- Repeats a batch that Redis has confirmed and lost, once. The log begins anew after the versions that its session has
+-- seen, so that readers take a snapshot.
+--
+-- KEYS[1] state [2] index [3] due [4] log [5] changes: the bucket's
+-- ARGV[1] the highest version that the session has seen
+--     [2...] as for presence_apply
+-- Reply: as of presence_apply
+function entry.presence_repeat(keys, arguments)
+  local batch = Batch.read(arguments[4])
+  local session_field = 's' .. batch.session
+  local now = read_milliseconds()
+  local seen = tonumber(arguments[1])
+  local bucket = open_bucket(keys[1], keys[2], keys[3], keys[4])
+  if not bucket.exists then return {'lost'} end
+  local session = read_session(bucket, session_field)
+  if not session.text then return {'lost'} end
+  if session.last_batch == batch.number then return {'ok', string.sub(session.text, Session.size + 1)} end
+  if session.last_batch > batch.number then return {'late'} end
+  if session.last_batch < batch.number - 1 then return {'rolled back', session.last_batch} end
+  if not is_in_use(bucket, session, session_field, now) then return {'lost'} end
+  if bucket.version < seen then skip_versions(bucket, seen, arguments[2]) end
+  local reply = run_batch(bucket, session, session_field, batch, now, keys, arguments)
+  store_bucket(bucket)
   return {'ok', reply}
 end

@@ -24,11 +24,11 @@ function entry.presence_join(keys, arguments)
 end
 
 -- Renews a session for `ttl` ms, or records that it leaves. `batch` is the number of its last answered batch. Returns
--- the status of the reply.
+-- the status of the reply, and the number of the last batch that Redis has if that is an earlier one.
 local function renew_session(bucket, session_field, batch, ttl, is_leaving, now)
   local session = read_session(bucket, session_field)
   if not session.text or not is_in_use(bucket, session, session_field, now) then return 'lost' end
-  if session.last_batch < batch then return 'rolled back' end
+  if session.last_batch < batch then return 'rolled back', session.last_batch end
   if is_leaving then
     session.left = now
     redis.call('HSET', bucket.state, session_field,
@@ -123,7 +123,8 @@ end
 --     [7] 'leave': the session ends, and the grace periods of its clients begin
 --     [8] maximum number of clients and objects to end
 -- Reply: {status, the position, ms until something is due or -1, number of objects ended}. The status is ok, lost, or
---     rolled back: Redis has lost a batch that was answered. Without a bucket, {'none'}; with a session {'lost'}.
+--     rolled back: Redis has lost a batch that was answered, and the number of the last one that it has follows.
+--     Without a bucket, {'none'}; with a session {'lost'}.
 function entry.presence_sweep(keys, arguments)
   local epoch, tag, session_id = arguments[1], arguments[2], arguments[4]
   local now = read_milliseconds()
@@ -132,10 +133,10 @@ function entry.presence_sweep(keys, arguments)
     if epoch == '' then return {session_id == '' and 'none' or 'lost'} end
     create_bucket(bucket, epoch, tag)
   end
-  local status = 'ok'
+  local status, last_batch = 'ok', nil
   if session_id ~= '' then
     local batch, is_leaving = tonumber(arguments[5]), arguments[7] == 'leave'
-    status = renew_session(bucket, 's' .. session_id, batch, arguments[6], is_leaving, now)
+    status, last_batch = renew_session(bucket, 's' .. session_id, batch, arguments[6], is_leaving, now)
   end
   -- A bucket that was just created is always renewed.
   local is_renewed = now - bucket.renewed > RENEWAL or bucket.renewed > now
@@ -147,5 +148,6 @@ function entry.presence_sweep(keys, arguments)
   local next_due = redis.call('ZRANGEBYSCORE', bucket.due, '-inf', '(+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
   if #edit.logged > 0 then publish_changes(bucket, edit, keys[5], arguments[3]) end
   if is_renewed or #edit.logged > 0 then store_bucket(bucket) end
-  return {status, pack_position(bucket), next_due and math.max(0, math.ceil(next_due - now)) or -1, ended}
+  local wait = next_due and math.max(0, math.ceil(next_due - now)) or -1
+  return {status, pack_position(bucket), wait, ended, last_batch}
 end

@@ -22,6 +22,7 @@ extension BucketCore {
     /// meanwhile.
     private func currentSession() async -> Session? {
         if let session { return session }
+        observeConnections()
         // Operations of a lost session need no new one.
         failLost(except: nil)
         let id = randomSessionID()
@@ -127,7 +128,18 @@ extension BucketCore {
         while true {
             do throws(RedisError) {
                 let reply = try await redis.script(PresenceScripts.apply, keys: keys.all, arguments: arguments)
-                return receive(reply, batch, id, mayHaveRun: mayHaveRun)
+                let parts = reply.array ?? []
+                switch parts.first?.string {
+                // What Redis has lost comes first, and then this batch under its number.
+                case "rolled back" where await repairOrLose(id, after: parts.last?.integer),
+                    "lost" where await repairOrLose(id, after: nil):
+                    if isStopped { return requeue(batch, mayHaveRun: mayHaveRun) }
+                    // Also if the repair was interrupted: a moment later there is another connection.
+                    try? await clock.sleep(.milliseconds(5))
+                    failOverdue(batch, mayHaveRun)
+                    continue
+                default: return receive(reply, batch, number, id, mayHaveRun: mayHaveRun)
+                }
             } catch {
                 mayHaveRun = mayHaveRun || error.mayHaveRun
                 let now = clock.now()
@@ -151,7 +163,15 @@ extension BucketCore {
         return ["", .bytes(randomBytes()), .bytes(logLimits), .bytes(header)] + batch.map { .bytes($0.encoded) }
     }
 
-    private func receive(_ reply: RESPValue, _ batch: [Queued], _ id: String, mayHaveRun: Bool) {
+    /// Fails the calls of a batch that have waited for as long as a call may take. The batch is still carried out.
+    private func failOverdue(_ batch: [Queued], _ mayHaveRun: Bool) {
+        let now = clock.now()
+        let failure = GameServiceError(
+            .connectionLost, "Redis has lost the last changes and has not taken them again", mayHaveRun: mayHaveRun)
+        for queued in batch where queued.deadline <= now { finish(queued.id, .failure(failure)) }
+    }
+
+    private func receive(_ reply: RESPValue, _ batch: [Queued], _ number: Int, _ id: String, mayHaveRun: Bool) {
         let parts = reply.array ?? []
         switch parts.first?.string {
         case "ok":
@@ -164,6 +184,10 @@ extension BucketCore {
             }
             current.answered = current.sent
             session = current
+            highestVersion = results.reduce(highestVersion) { max($0, $1.version) }
+            confirmed.append(
+                ConfirmedBatch(
+                    number: number, operations: batch.map(\.operation), results: results, confirmedAt: clock.now()))
             for (queued, result) in zip(batch, results) { complete(queued, result) }
             return
         case "lost":

@@ -78,27 +78,32 @@ extension BucketCore {
         let reply: RESPValue
         do throws(RedisError) {
             reply = try await redis.script(
-                PresenceScripts.sweep, keys: keys.all,
-                arguments: [
-                    .bytes(leaving ? [] : randomBytes()), .bytes(randomBytes()), .bytes(logLimits),
-                    .string(session?.id ?? ""), .integer(session?.answered ?? 0),
-                    .integer(configuration.ttl.wholeMilliseconds), leaving ? "leave" : "",
-                    .integer(Self.sweepBudget),
-                ], timeout: configuration.heartbeatTimeout)
+                PresenceScripts.sweep, keys: keys.all, arguments: sweepArguments(session, leaving: leaving),
+                timeout: configuration.heartbeatTimeout)
         } catch { throw GameServiceError(error) }
         let parts = reply.array ?? []
         if let session {
             switch parts.first?.string {
-            case "lost": lose(session.id, causeOfLoss)
-            case "rolled back": lose(session.id, .dataLost)
+            case "lost" where leaving, "rolled back" where leaving: lose(session.id, .dataLost)
+            case "lost": await repairOrLose(session.id, after: nil)
+            case "rolled back": await repairOrLose(session.id, after: parts.last?.integer)
             default: if self.session?.id == session.id { self.session?.renewed = begun }
             }
         }
-        guard parts.count == 4 else { return SweepReply() }
+        guard parts.count >= 4 else { return SweepReply() }
         instruments.swept(parts[3].integer ?? 0)
         var bytes = PresenceBytes(parts[1].bytes ?? [])
+        let position = bytes.position()
         let due = parts[2].integer ?? -1
-        return SweepReply(position: bytes.position(), due: due < 0 ? nil : .milliseconds(due))
+        return SweepReply(position: position, due: due < 0 ? nil : .milliseconds(due))
+    }
+
+    func sweepArguments(_ session: Session?, leaving: Bool) -> [RedisArgument] {
+        [
+            .bytes(leaving ? [] : randomBytes()), .bytes(randomBytes()), .bytes(logLimits),
+            .string(session?.id ?? ""), .integer(session?.answered ?? 0),
+            .integer(configuration.ttl.wholeMilliseconds), leaving ? "leave" : "", .integer(Self.sweepBudget),
+        ]
     }
 
     /// Ends the session, so that the grace periods of its clients begin, as far as Redis can be

@@ -34,6 +34,12 @@ actor BucketCore {
     private let retire: @Sendable (BucketCore) -> Void
 
     var session: Session?
+    /// What Redis has confirmed to the session.
+    var confirmed: ConfirmedBatches
+    /// The highest version that Redis has told.
+    var highestVersion = 0
+    /// Ends the observation of the command connection.
+    var stopObserving: (@Sendable () -> Void)?
     var queue: [Queued] = []
     var waiting: [UInt64: CheckedContinuation<Result<PresenceResult, GameServiceError>, Never>] = [:]
     private var lastID: UInt64 = 0
@@ -66,8 +72,11 @@ actor BucketCore {
         self.instruments = instruments
         self.retire = retire
         reader = PresenceReader(redis: redis, keys: keys)
+        confirmed = ConfirmedBatches(maxAge: configuration.repairTime, maxBytes: configuration.repairBytes)
         inUseUntil = clock.now() + configuration.linger
     }
+
+    deinit { stopObserving?() }
 
     // MARK: Operations
 
@@ -146,11 +155,18 @@ actor BucketCore {
     func lose(_ id: String, _ cause: PresenceLoss.Cause) {
         guard session?.id == id else { return }
         session = nil
+        confirmed.removeAll()
         let lost = Array(owners.values)
         owners = [:]
         instruments.lost(cause)
         guard !lost.isEmpty else { return }
         for stream in lossStreams.values { stream.yield(PresenceLoss(cause: cause, owners: lost)) }
+    }
+
+    /// Reports connections that could not be repaired.
+    func lose(_ lost: [PresenceOwner]) {
+        for owner in lost { owners[owner.token] = nil }
+        for stream in lossStreams.values { stream.yield(PresenceLoss(cause: .dataLost, owners: lost)) }
     }
 
     /// Why Redis no longer has the session. Before its time to live has passed, it cannot have expired.
@@ -202,6 +218,7 @@ actor BucketCore {
         isRetired = true
         retire(self)
         await leave()
+        stopObserving?()
         return true
     }
 
@@ -213,6 +230,7 @@ actor BucketCore {
         for subscriber in subscribers.values { subscriber.finish() }
         for stream in lossStreams.values { stream.finish() }
         await leave()
+        stopObserving?()
     }
 }
 

@@ -22,12 +22,19 @@ public struct PresenceConfiguration: Sendable {
     public var maxLoggedChanges = 4096
     /// How many bytes of changes Redis keeps at most, 1 or more. Default 1 MiB.
     public var maxLoggedBytes = 1 << 20
+    /// The time for which confirmed operations are remembered, to be repeated if Redis loses them in a
+    /// failover: 0 to 1 min. Default 30 s. It should be longer than replicas lag behind. 0: nothing is
+    /// repeated, and every loss is reported (``PresenceBucket/losses()``).
+    public var repairTime: Duration = .seconds(30)
+    /// The maximum number of bytes of the operations that are remembered for each bucket, from 0. Default
+    /// 1 MiB. The oldest are forgotten first.
+    public var repairBytes = 1 << 20
     /// The backends that log and count: see the client's configuration. Names and values are never
     /// included.
     ///
     /// Metrics: `presence_operations`, `presence_batches`, `presence_swept` (objects that the sweeps
     /// of this process have ended), `presence_losses` (sessions), `presence_gaps` (reported to
-    /// subscribers), `presence_snapshots`, `presence_buckets` (gauge).
+    /// subscribers), `presence_snapshots`, `presence_buckets` (gauge), `presence_repaired`.
     public var instruments = RedisInstruments()
 
     /// Creates a configuration with the default values.
@@ -52,6 +59,9 @@ public struct PresenceConfiguration: Sendable {
         try require(linger >= .zero, "linger is \(linger), expected 0 or more")
         try require(
             (1...100_000).contains(maxLoggedChanges), "maxLoggedChanges is \(maxLoggedChanges), expected 1 to 100,000")
+        try require(
+            repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
+        try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
         try require(maxLoggedBytes >= 1, "maxLoggedBytes is \(maxLoggedBytes), expected 1 or more")
     }
 }

@@ -51,6 +51,18 @@ final class PresenceInstruments: Sendable {
         #endif
     }
 
+    /// Records that operations were repeated which Redis had confirmed and lost.
+    func repaired(_ count: Int) {
+        guard count > 0 else { return }
+        #if MetricsSupport
+            meters?.repaired.increment(by: count)
+        #endif
+        #if LoggingSupport
+            backends.logger?.notice(
+                "repeated presence operations that Redis had lost", metadata: ["presence_operations": "\(count)"])
+        #endif
+    }
+
     func heartbeatFailed(_ error: GameServiceError) {
         #if LoggingSupport
             backends.logger?.warning(
@@ -85,6 +97,7 @@ final class PresenceInstruments: Sendable {
         let batches: Counter
         let swept: Counter
         let losses: Counter
+        let repaired: Counter
         let gaps: Counter
         let snapshots: Counter
         let buckets: Gauge
@@ -94,6 +107,7 @@ final class PresenceInstruments: Sendable {
             batches = Counter(label: "presence_batches", factory: factory)
             swept = Counter(label: "presence_swept", factory: factory)
             losses = Counter(label: "presence_losses", factory: factory)
+            repaired = Counter(label: "presence_repaired", factory: factory)
             gaps = Counter(label: "presence_gaps", factory: factory)
             snapshots = Counter(label: "presence_snapshots", factory: factory)
             buckets = Gauge(label: "presence_buckets", factory: factory)

@@ -33,7 +33,7 @@ if not bucket_exists then
   call('ZADD', bucket_due, '+inf', 'a')
   call('RPUSH', bucket_log, tag)
 end
-local status = 'ok'
+local status, last_batch = 'ok', nil
 local pack, sub = struct.pack, string.sub
 if session_id ~= '' then
   local batch, is_leaving = tonumber(arguments[5]), arguments[7] == 'leave'
@@ -47,11 +47,11 @@ if session_id ~= '' then
     end
     if not session_text or not (session_left == -1 and (tonumber(call('ZSCORE', bucket_due, session_field)) or 0) > now)
       then
-      status = 'lost'
+      status, last_batch = 'lost', nil
       break
     end
     if session_last_batch < batch then
-      status = 'rolled back'
+      status, last_batch = 'rolled back', session_last_batch
       break
     end
     if is_leaving then
@@ -61,7 +61,7 @@ if session_id ~= '' then
     else
       call('ZADD', bucket_due, now + ttl, session_field)
     end
-    status = 'ok'
+    status, last_batch = 'ok', nil
   until true
 end
 local is_renewed = now - bucket_renewed > 600000 or bucket_renewed > now
@@ -233,5 +233,5 @@ if is_renewed or #edit_logged > 0 then
   call('HSET', bucket_state, 'b', pack('<c8dc8ddd', bucket_epoch, bucket_version, bucket_tag, bucket_first,
     bucket_bytes, bucket_renewed))
 end
-return {status, pack('<c8dc8', bucket_epoch, bucket_version, bucket_tag), next_due and math.max(0, math.ceil(next_due -
-  now)) or -1, ended}
+local wait = next_due and math.max(0, math.ceil(next_due - now)) or -1
+return {status, pack('<c8dc8', bucket_epoch, bucket_version, bucket_tag), wait, ended, last_batch}
