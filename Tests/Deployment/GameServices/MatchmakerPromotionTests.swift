@@ -107,8 +107,8 @@ extension GameServicesTests {
                 await servers.promote()
                 let state = try await two.state(of: "a")
                 #expect(match(state) == ["alice", "carol"])
-                #expect(two.memory?.state.withLock { $0.lossCount } == 1)
-                #expect(one.memory?.state.withLock { $0.lossCount } == 0)
+                #expect(two.memory?.confirmations.withLog { $0.lossCount } == 1)
+                #expect(one.memory?.confirmations.withLog { $0.lossCount } == 0)
             }
         }
     }
