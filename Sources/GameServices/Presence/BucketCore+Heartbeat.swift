@@ -84,7 +84,8 @@ extension BucketCore {
         let parts = reply.array ?? []
         if let session {
             switch parts.first?.string {
-            case "lost" where leaving, "rolled back" where leaving: lose(session.id, .dataLost)
+            case "lost" where leaving: lose(session.id, causeOfLoss)
+            case "rolled back" where leaving: lose(session.id, .dataLost)
             case "lost": await repairOrLose(session.id, after: nil)
             case "rolled back": await repairOrLose(session.id, after: parts.last?.integer)
             default: if self.session?.id == session.id { self.session?.renewed = begun }
