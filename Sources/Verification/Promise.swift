@@ -31,6 +31,7 @@ package enum Promise: String, Codable, Sendable, CaseIterable {
 
     /// The promises of a run.
     static func promises(of header: RunHistory.Header) -> [Promise] {
+        if header.isRival == true { return [.exclusion] }
         let families = Set(header.families)
         return allCases.filter { promise in
             switch promise {

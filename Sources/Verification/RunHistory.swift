@@ -14,11 +14,14 @@ package struct RunHistory: Sendable {
         package var families: [Family]
         /// Whether the deployment may lose nothing that it has confirmed.
         package var isLossless: Bool
+        /// Whether the processes were those of another program, of whose locks only the exclusion is judged.
+        package var isRival: Bool?
 
         package static let name = "redisdc verify"
 
-        package init(seed: UInt64, ttl: Int, families: [Family], isLossless: Bool) {
+        package init(seed: UInt64, ttl: Int, families: [Family], isLossless: Bool, isRival: Bool? = nil) {
             (self.seed, self.ttl, self.families, self.isLossless) = (seed, ttl, families, isLossless)
+            self.isRival = isRival
         }
     }
 

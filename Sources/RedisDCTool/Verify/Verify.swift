@@ -36,6 +36,11 @@ struct Verify: AsyncParsableCommand {
     @Option(help: "The time to live of the sessions in seconds, 2 to 60.") var ttl = 10
     @Option(help: "Acquire locks and leases that this number of replicas has confirmed, 1 to 1000.") var replicated:
         Int?
+    @Option(
+        help: ArgumentHelp(
+            "Judge the locks of another program: a command that takes the place of the processes.", valueName: "command"
+        ))
+    var rival: String?
     @Option(help: "The seed of the random choices.") var seed: UInt64?
     @Option(
         help: ArgumentHelp(
@@ -56,6 +61,9 @@ struct Verify: AsyncParsableCommand {
         }
         guard replicated.map({ (1...1000).contains($0) }) ?? true else {
             throw ValidationError("--replicated must be a number of replicas, 1 to 1000")
+        }
+        if rival != nil, only != nil || replicated != nil {
+            throw ValidationError("--rival has locks of its own: it cannot be used with --only and --replicated")
         }
         if kill != nil, global.url != nil { throw ValidationError("use either --kill or --redis") }
         if kill == nil, server != nil { throw ValidationError("--server requires --kill") }
@@ -103,11 +111,13 @@ struct Verify: AsyncParsableCommand {
         let seed = seed ?? UInt64.random(in: 0...UInt64(UInt32.max))
         let isCluster = options.chosenURL?.contains("-cluster://") == true
         let header = RunHistory.Header(
-            seed: seed, ttl: ttl * 1000, families: try families(), isLossless: kill == .single)
+            seed: seed, ttl: ttl * 1000, families: try families(), isLossless: kill == .single && rival == nil,
+            isRival: rival == nil ? nil : true)
         let run = VerifyRun(
             options: options, header: header, deployment: deployment, interruption: interruption,
             processes: processes, partitions: partitions ?? (isCluster ? 4 : 1), ttl: ttl,
-            length: try duration(), failovers: failovers, replicated: replicated, defect: defect)
+            length: try duration(), failovers: failovers, replicated: replicated,
+            rival: rival?.split(separator: " ").map(String.init), defect: defect)
         return try await run.make()
     }
 
@@ -125,6 +135,7 @@ struct Verify: AsyncParsableCommand {
     }
 
     private func families() throws -> [Family] {
+        if rival != nil { return [.locks] }
         guard let only else { return Family.allCases }
         return try only.split(separator: ",").map { name in
             guard let family = Family(rawValue: String(name)) else {

@@ -38,6 +38,8 @@ struct VerifyRun: Sendable {
     let failovers: Int?
     /// The number of replicas that must have a lease before it counts; `nil` for none.
     let replicated: Int?
+    /// The words of the command that takes the place of the processes; `nil` for those of this program.
+    let rival: [String]?
     let defect: Defect?
 
     /// How long the processes may take to end.
@@ -67,7 +69,8 @@ struct VerifyRun: Sendable {
         return try await withCoordinator(redis: redis, namespace: namespace, configuration: coordinating) { engine in
             try await withPostOffice(redis: redis, namespace: namespace, configuration: posting) { office in
                 try await registerReaders(office)
-                let workers = WorkerProcesses(arguments(namespace, folder), environment: environment)
+                let workers = WorkerProcesses(
+                    rival: rival, arguments(namespace, folder), environment: environment)
                 var watch = RunWatch(folder: folder.path, showsText: !options.json)
                 var notes: [String] = []
                 var failure: (any Error)?
@@ -82,7 +85,8 @@ struct VerifyRun: Sendable {
                 failure = failure ?? crash
                 watch.read()
                 let readings = FinalReadings(
-                    coordinator: engine, office: office, recorder: recorder, families: Set(header.families),
+                    coordinator: engine, office: office, recorder: recorder,
+                    families: rival == nil ? Set(header.families) : [],
                     processes: processes, ttl: ttl, partitions: partitions)
                 do { try await readings.read(tokens: watch.tokens) } catch {
                     notes.append("the state after the run could not be read: \(error)")

@@ -18,10 +18,11 @@ final class WorkerProcess: Sendable {
     /// Starts a process.
     ///
     /// - Parameters:
+    ///   - rival: the words of another program's command, instead of `redisdc verify-worker`.
     ///   - arguments: those of the command, without the number and the slot.
     ///   - environment: variables to add to this process's own.
     /// - Throws: `ChildProcess.Failure`.
-    init(number: Int, slot: Int, _ arguments: [String], environment: [String: String]) throws {
+    init(number: Int, slot: Int, rival: [String]?, _ arguments: [String], environment: [String: String]) throws {
         (self.number, self.slot) = (number, slot)
         // If SIGCHLD is ignored, the kernel discards the exit statuses of children.
         signal(SIGCHLD, SIG_DFL)
@@ -34,7 +35,8 @@ final class WorkerProcess: Sendable {
         var variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         if variables[Self.backtrace] == nil { variables[Self.backtrace] = "enable=no" }
         processID = try ChildProcess.spawn(
-            [itself.path, "verify-worker", "--process", "\(number)", "--slot", "\(slot)"] + arguments,
+            (rival.map { ["/usr/bin/env"] + $0 } ?? [itself.path, "verify-worker"])
+                + ["--process", "\(number)", "--slot", "\(slot)"] + arguments,
             descriptors: [0: pipe.fileHandleForReading.fileDescriptor, 2: STDERR_FILENO],
             environment: variables)
         try? pipe.fileHandleForReading.close()
@@ -85,13 +87,14 @@ final class WorkerProcess: Sendable {
 
 /// The processes of a run: one for each slot, replaced when it is killed.
 actor WorkerProcesses {
+    private let rival: [String]?
     private let arguments: [String]
     private let environment: [String: String]
     private var running: [WorkerProcess] = []
     private var started = 0
 
-    init(_ arguments: [String], environment: [String: String]) {
-        (self.arguments, self.environment) = (arguments, environment)
+    init(rival: [String]?, _ arguments: [String], environment: [String: String]) {
+        (self.rival, self.arguments, self.environment) = (rival, arguments, environment)
     }
 
     /// Starts a process in a slot.
@@ -99,7 +102,8 @@ actor WorkerProcesses {
     /// - Throws: `ChildProcess.Failure`.
     func start(slot: Int) throws {
         started += 1
-        running.append(try WorkerProcess(number: started, slot: slot, arguments, environment: environment))
+        running.append(
+            try WorkerProcess(number: started, slot: slot, rival: rival, arguments, environment: environment))
     }
 
     /// The error if a process has ended although nobody has asked it to.

@@ -88,6 +88,49 @@ struct VerifyTests {
         }
     }
 
+    // MARK: The locks of other programs
+
+    /// A program that takes the place of the processes, and takes no lock.
+    private static let careless = """
+        #!/bin/sh
+        while [ $# -gt 0 ]; do
+            case $1 in --process) process=$2 ;; --history) folder=$2 ;; esac
+            shift 2
+        done
+        now() { awk '{ printf "%.0f", $1 * 1000000000 }' /proc/uptime; }
+        say() { echo "{\\"t\\":$(now),\\"p\\":$process,\\"e\\":\\"$1\\"$2}" >> "$folder/process-$process"; }
+        say started
+        (
+            number=0
+            while :; do
+                number=$((number + 1))
+                time=$(now)
+                of="\\"o\\":$number,\\"v\\":\\"lock\\",\\"c\\":$time,\\"f\\":$time,\\"n\\":1,\\"l\\":1"
+                say enter ",\\"r\\":\\"mutex-1\\",$of"
+                sleep 0.2
+                say held ",\\"o\\":$number"
+            done
+        ) &
+        read -r line || exit 1
+        kill $!
+        """
+
+    @Test("the holders of a program that excludes nobody are found, and nothing else of it is judged")
+    func rival() async throws {
+        try await withEngineTool { tool in
+            let program = tool.mark("careless")
+            try Self.careless.write(toFile: program, atomically: true, encoding: .utf8)
+            let end = try await tool.run(
+                "verify", "--for", "4s", "--processes", "3", "--rival", "sh \(program)", "--json", "--history",
+                tool.mark("history"))
+            let report = try Report(end)
+            #expect(end.status == 1 && report.result == "violated")
+            #expect(report.promises.map(\.promise) == ["exclusion"])
+            #expect(try report.row("exclusion").violations > 0)
+            #expect(try await keys(tool.server) == 0)
+        }
+    }
+
     // MARK: Processes that break a promise
 
     @Test(
