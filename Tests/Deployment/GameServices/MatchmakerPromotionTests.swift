@@ -1,4 +1,5 @@
 // Matchmakers, while a replica is promoted that lacks the last writes.
+import CoordinationBase
 import Hiredis
 import QueueListen
 import RedisDCTesting
