@@ -330,6 +330,7 @@ end
 -- ARGV[1] the highest version that the session has seen
 --     [2...] as for presence_apply
 -- Reply: as of presence_apply
+-- Bounded: as presence_apply.
 function entry.presence_repeat(keys, arguments)
   local batch = Batch.read(arguments[4])
   local session_field = 's' .. batch.session
