@@ -44,6 +44,7 @@ struct MailboxGenerator {
         case ..<83: return run("set_limits", name, [target(), random.chance(40) ? limits() : ""])
         case ..<86: return run("repair", name, [target(), random.chance(50) ? "" : known(name)])
         case ..<88: return run("forget", name, [target(), random.pick(["phone", "desk"]), ""])
+        case ..<89: return acknowledged()
         case ..<92: return check()
         case ..<98: return crossPartition()
         default: return damage(name)
@@ -147,6 +148,15 @@ struct MailboxGenerator {
             kind: .script("mail/check"), keys: [Self.meta] + Self.names.map { keys($0)[0] },
             arguments: ["process000000001", random.pick(["0", "30000"]), random.pick(["0", "1000"])] + waits, time: time
         )
+    }
+
+    private mutating func acknowledged() -> Operation {
+        let positions = Self.names.flatMap { name -> [Bytes] in
+            let last = boxes[name]?.tags.count ?? 0
+            return ["\(max(0, last - random.pick([0, 1, 2])))".bytes, random.pick(["phone", "desk"])]
+        }
+        return Operation(
+            kind: .script("mail/acknowledged"), keys: Self.names.map { keys($0)[0] }, arguments: positions, time: time)
     }
 
     private mutating func crossPartition() -> Operation {

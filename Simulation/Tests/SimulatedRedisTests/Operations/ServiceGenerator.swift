@@ -77,10 +77,14 @@ struct ServiceGenerator {
         batches[session] = max(number, batches[session] ?? 0)
         let tag = newTag()
         let operations = (0..<Int.random(in: 1...4, using: &random)).map { _ in change() }
-        position = (position.version + operations.count, tag)
+        let isRepeated = random.chance(15)
+        // The versions that the session has been told, as before a failover, are ahead of the bucket's.
+        let highest = isRepeated ? position.version + random.pick([0, 0, 3]) : position.version
+        position = (highest + operations.count, tag)
         return run(
-            "presence_apply", Self.bucket,
-            ["", tag, limits, Packed().raw(session).double(Double(number)).bytes] + operations)
+            isRepeated ? "presence_repeat" : "presence_apply", Self.bucket,
+            [isRepeated ? "\(highest)".bytes : "", tag, limits, Packed().raw(session).double(Double(number)).bytes]
+                + operations)
     }
 
     private mutating func change() -> Bytes {
