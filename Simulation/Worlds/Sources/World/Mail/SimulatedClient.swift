@@ -147,6 +147,16 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
         process.passOnConnection()
     }
 
+    /// A little less than the `repairTime` of the configurations, in microseconds: a clock of a process starts with it.
+    private static let remembered: Time = 29_000_000
+
+    /// Whether what was confirmed at a time is repeated if the present server has lost it, and was so before another time:
+    /// the process has compared what it knows with this server. What is too old when the comparison begins is forgotten.
+    func hasRepaired(_ confirmed: Time, before time: Time) -> Bool {
+        comparison.generation == process?.world.servers.generation && comparison.ended < time
+            && (confirmed > comparison.began || comparison.began - confirmed < Self.remembered)
+    }
+
     /// The connection of the process, which is new.
     private func newConnection(_ number: Int) -> NewConnection {
         NewConnection(

@@ -165,16 +165,8 @@ final class BoardJudge: FamilyJudge {
 
     /// Whether the server has lost nothing of a submit since a process to which it was confirmed has compared.
     private func isRepaired(_ submit: Submit, before time: Time) -> Bool {
-        submit.holders.contains { client, at in
-            let comparison = client.comparison
-            // What is older when the comparison begins is forgotten.
-            return comparison.generation == world.servers.generation && comparison.ended < time
-                && (at > comparison.began || comparison.began - at < Self.remembered)
-        }
+        submit.holders.contains { client, at in client.hasRepaired(at, before: time) }
     }
-
-    /// A little less than `LeaderboardConfiguration.repairTime`, in microseconds: a clock of a process starts with it.
-    private static let remembered: Time = 29_000_000
 
     func checkEnd(_ ledger: Ledger) {
         guard let keys = try? ServiceKeys(namespace: Self.namespace, kind: "board", name: Self.name) else { return }

@@ -43,7 +43,7 @@ final class GuestTask: @unchecked Sendable {
             case 0...1: await put(guest)
             case 2: await update()
             case 3: await remove(guest)
-            default: await read()
+            default: await read(guest)
             }
         }
         judge.leaves(name)
@@ -52,7 +52,7 @@ final class GuestTask: @unchecked Sendable {
             if !hasLeft { judge.isUnknown(name) }
             break
         }
-        if world.random.isOne(in: 2) { await read() }
+        if world.random.isOne(in: 2) { await read(nil) }
     }
 
     private func put(_ guest: PresenceOwner) async {
@@ -84,10 +84,12 @@ final class GuestTask: @unchecked Sendable {
         }
     }
 
-    private func read() async {
+    private func read(_ guest: PresenceOwner?) async {
         let (begun, losses) = (world.now, world.judge.losses)
         do throws(GameServiceError) {
-            judge.sees(try await bucket.object(name), name, owner, since: begun, losses: losses)
+            let found = try await bucket.object(name)
+            let isOwned = if let guest { try await bucket.presence.core(bucket).owners[guest.token] != nil } else { false }
+            judge.sees(found, name, owner, isOwned: isOwned, since: begun, losses: losses)
         } catch { world.note("\(owner.process.name) cannot read \(name): \(error)") }
     }
 

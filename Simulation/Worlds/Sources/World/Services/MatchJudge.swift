@@ -57,14 +57,8 @@ final class MatchJudge: FamilyJudge {
         guard let (node, at) = holder, node.matchmaker.memory?.confirmations.withLog({ $0.lossCount }) == 0 else {
             return false
         }
-        let comparison = node.owner.client.comparison
-        // What is older when the comparison begins is forgotten.
-        return comparison.generation == world.servers.generation && comparison.ended < begun
-            && (at > comparison.began || comparison.began - at < Self.remembered)
+        return node.owner.client.hasRepaired(at, before: begun)
     }
-
-    /// A little less than `MatchmakerConfiguration.repairTime`, in microseconds.
-    private static let remembered: Time = 29_000_000
 
     func isRefused(_ ticket: String) { tickets[ticket]!.isRefused = true }
 
