@@ -87,7 +87,9 @@ extension PresenceTests {
 
         @Test("when Redis loses changes that nobody repeats, subscribers receive a gap, and owners are notified")
         func rollback() async throws {
-            try await withNodes { $0.repairTime = .zero } _: { redis, one, other, _ in
+            try await withNodes {
+                $0.repairTime = .zero
+            } _: { redis, one, other, _ in
                 let bucket = try one.bucket("room")
                 let watcher = try await Watcher.start(try other.bucket("room"))
                 let losses = try await bucket.losses()
@@ -136,7 +138,9 @@ extension PresenceTests {
 
         @Test("a bucket that was deleted begins again, and everyone is notified")
         func deleted() async throws {
-            try await withNodes { $0.repairTime = .zero } _: { redis, one, other, _ in
+            try await withNodes {
+                $0.repairTime = .zero
+            } _: { redis, one, other, _ in
                 let bucket = try one.bucket("room")
                 let watcher = try await Watcher.start(try other.bucket("room"))
                 let losses = try await bucket.losses()

@@ -88,7 +88,8 @@ final class GuestTask: @unchecked Sendable {
         let (begun, losses) = (world.now, world.judge.losses)
         do throws(GameServiceError) {
             let found = try await bucket.object(name)
-            let isOwned = if let guest { try await bucket.presence.core(bucket).owners[guest.token] != nil } else { false }
+            let isOwned =
+                if let guest { try await bucket.presence.core(bucket).owners[guest.token] != nil } else { false }
             judge.sees(found, name, owner, isOwned: isOwned, since: begun, losses: losses)
         } catch { world.note("\(owner.process.name) cannot read \(name): \(error)") }
     }
