@@ -84,6 +84,11 @@ class PythonRedisLock(RedisPy):
 class Pottery(RedisPy):
     """pottery: Redlock, here with one master."""
 
+    def __init__(self, client, prefix, ttl):
+        super().__init__(client, prefix, ttl)
+        # It makes a client of this URL when it is imported, and does not know those of sentinels.
+        os.environ.pop("REDIS_URL")
+
     def acquire(self, name, wait):
         from pottery import Redlock
 

@@ -202,20 +202,14 @@ public struct Leaderboard: Sendable {
 
     /// Returns the periods in which a submit counts; `nil` for one that is not known.
     private func periods(of submission: LeaderboardSubmission, among known: [WindowPeriod]) -> [WindowPeriod]? {
+        // The clock of this process may be behind the one by which the first of several calls was answered.
         let now = serverClock.now()
-        let earliest = now - configuration.submitIDLifetime.wholeMicroseconds
+        let lifetime = configuration.submitIDLifetime.wholeMicroseconds
         var periods: [WindowPeriod] = []
         for (window, placement) in submission.placements {
-            if let period = known.first(where: { $0.id == placement.period }) {
-                periods.append(period)
-                continue
-            }
-            var ago = 0
-            var period = window.period(at: now)
-            while period.id != placement.period {
-                guard period.start > earliest else { return nil }
-                ago += 1
-                period = window.period(at: now, ago: ago)
+            let own = known.first { $0.id == placement.period }
+            guard let period = own ?? window.period(id: placement.period, near: now, within: lifetime) else {
+                return nil
             }
             periods.append(period)
         }

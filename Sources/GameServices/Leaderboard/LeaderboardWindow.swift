@@ -87,6 +87,18 @@ extension LeaderboardWindow {
         }
     }
 
+    /// Returns the period with an id, if it is no further from a time than a distance; both in microseconds.
+    func period(id: String, near time: Int, within distance: Int) -> WindowPeriod? {
+        var count = 0
+        while true {
+            let (earlier, later) = (period(at: time, ago: count), period(at: time, ago: -count))
+            if earlier.id == id { return earlier }
+            if later.id == id { return later }
+            guard earlier.start > time - distance || (later.end ?? .max) < time + distance else { return nil }
+            count += 1
+        }
+    }
+
     private func period(_ name: String, from first: Int, to next: Int) -> WindowPeriod {
         WindowPeriod(id: "\(description):\(name)", start: first * Self.day, end: next * Self.day)
     }

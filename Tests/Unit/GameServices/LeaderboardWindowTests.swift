@@ -56,6 +56,21 @@ extension GameServicesTests {
             }
         }
 
+        @Test(
+            "a period is found by its id before and after a time, and not further away than asked",
+            arguments: [LeaderboardWindow.allTime, .daily, .weekly, .monthly, .every(.milliseconds(100))])
+        func byID(window: LeaderboardWindow) {
+            let time = Self.microseconds("2023-12-20T12:00:00Z")
+            for count in -50...50 {
+                let period = window.period(at: time, ago: count)
+                let distance = max(period.start - time, time - (period.end ?? time), 0)
+                #expect(window.period(id: period.id, near: time, within: distance + 1) == period)
+                if count.magnitude > 2, period.end != nil {
+                    #expect(window.period(id: period.id, near: time, within: distance / 2) == nil)
+                }
+            }
+        }
+
         @Test("a week belongs to the year of its Thursday")
         func weeks() {
             func id(_ day: String) -> String {

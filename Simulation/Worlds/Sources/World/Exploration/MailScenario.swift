@@ -65,7 +65,7 @@ extension SimulatedTask {
             let call = mail.begins(
                 MailCall(
                     seat: seat, process: owner, after: cursor, began: world.now, beganAtServer: world.serverTime,
-                    timeout: .seconds(30), acknowledged: state?.acknowledged, number: seat.calls.count))
+                    timeout: .seconds(30), acknowledged: state?.acknowledged, number: seat.calls.count, losses: 0))
             do throws(QueueListenError) {
                 let delivery = try await mailbox.listen(
                     after: cursor, device: seat.device, limit: 1, timeout: .seconds(30))

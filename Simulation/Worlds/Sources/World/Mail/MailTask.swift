@@ -203,7 +203,7 @@ final class MailTask: @unchecked Sendable {
                 MailCall(
                     seat: seat, process: owner, after: cursor, began: world.now,
                     beganAtServer: world.serverTime, timeout: timeout,
-                    acknowledged: state?.acknowledged, number: seat.calls.count))
+                    acknowledged: state?.acknowledged, number: seat.calls.count, losses: world.judge.losses))
             do throws(QueueListenError) {
                 let limit = Int.random(in: 1...6, using: &world.random)
                 let delivery =
