@@ -153,7 +153,7 @@ final class SimulatedClient: EventLoopRedis, @unchecked Sendable {
     /// Whether what was confirmed at a time is repeated if the present server has lost it, and was so before another time:
     /// the process has compared what it knows with this server. What is too old when the comparison begins is forgotten.
     func hasRepaired(_ confirmed: Time, before time: Time) -> Bool {
-        comparison.generation == process?.world.servers.generation && comparison.ended < time
+        confirmed < time && comparison.generation == process?.world.servers.generation && comparison.ended < time
             && (confirmed > comparison.began || comparison.began - confirmed < Self.remembered)
     }
 
