@@ -74,6 +74,8 @@
                 var configuration = PresenceConfiguration()
                 configuration.instruments.metrics = metrics
                 (configuration.ttl, configuration.heartbeatInterval) = (.seconds(60), .milliseconds(300))
+                // A loss is reported, and not repaired.
+                configuration.repairTime = .zero
                 try await withLocalRedis { [configuration] server in
                     try await withRedisClient(url: server.url) { redis in
                         try await withPresence(redis: redis, configuration: configuration) { presence in
