@@ -58,6 +58,9 @@ extension QueueListenTests.FailureTests {
                         }
                     }
                     await servers.promote()
+                    // The first call on the new connection: one on the connection before may fail.
+                    let delivery = try await office.mailbox("bob").look(device: "phone")
+                    #expect(delivery.messages.isEmpty)
                     let devices = try await mailbox.devices()
                     #expect(devices.isEmpty)
                 }
@@ -94,7 +97,8 @@ extension QueueListenTests.FailureTests {
         // The one that has stored it is the second that compares.
         await proxy.stall()
         await servers.promote()
-        try await until("the other one has sent it again") { try await mailbox.peek().count == 2 }
+        // The call may fail on the connection before.
+        try await until("the other one has sent it again") { (try? await mailbox.peek().count) == 2 }
         await proxy.heal()
         try await one.send("next", to: "alice")
         let delivery = try await mailbox.look(after: kept, device: "phone")
