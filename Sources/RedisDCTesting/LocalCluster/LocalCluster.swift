@@ -168,7 +168,7 @@ public final class LocalCluster: Sendable {
     // MARK: Health and failover
 
     /// Waits until all running nodes agree that all slots are served by running masters, and each
-    /// other running node replicates one of them. Killed and paused nodes do not count.
+    /// other running node replicates one of them, as all of them know. Killed and paused nodes do not count.
     ///
     /// - Throws: ``LocalRedisError`` with the code ``LocalRedisError/Code/timedOut``.
     public func waitUntilHealthy(within timeout: Duration = .seconds(60)) async throws {
@@ -224,8 +224,8 @@ public final class LocalCluster: Sendable {
 
     /// The id of the master of each running node, `-` for a master, by the node's id, as a node knows it.
     ///
-    /// The masters do not vote for a replica that they take for a master. They learn by gossip that a master has become
-    /// one, seconds later. So a master that is replaced before they know is not.
+    /// The masters do not vote for a replica that they take for a master. They learn by gossip, seconds later, that a master
+    /// has become a replica. Until then it cannot be promoted again.
     private func roles(by node: LocalRedis) async throws -> [String: String] {
         var roles: [String: String] = [:]
         for line in try await self.lines(of: node) {
