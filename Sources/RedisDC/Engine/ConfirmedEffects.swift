@@ -33,6 +33,8 @@ struct ConfirmedEffects: Sendable {
     /// The number of effects so far.
     private(set) var count: UInt64 = 0
     private var bytes = 0
+    /// Some of the latest operations, each in the place that follows from its name and from whether it waits.
+    private var operations = [(any EngineOperation)?](repeating: nil, count: 64)
     private let time: Duration
     private let maxBytes: Int
 
@@ -41,10 +43,23 @@ struct ConfirmedEffects: Sendable {
 
     mutating func append(_ request: EngineRequest, at now: Duration) {
         count += 1
+        var request = request
+        share(&request.operation)
         let effect = ConfirmedEffect(request: request, at: now, count: count)
         effects.append(effect)
         bytes += Self.size(effect)
         forgetOld(now)
+    }
+
+    /// Replaces an operation by an equal one that is remembered, so that what is remembered of a program which does the same
+    /// again and again stays in the processor's caches.
+    private mutating func share(_ operation: inout any EngineOperation) {
+        let place = (operation.name.hashValue &+ (operation is Acquire ? 1 : 0)) & (operations.count - 1)
+        if let other = operations[place], operation.isEqual(to: other) {
+            operation = other
+        } else if operation.isEqual(to: operation) {
+            operations[place] = operation
+        }
     }
 
     /// Forgets what is older than the time, and what exceeds the bytes.

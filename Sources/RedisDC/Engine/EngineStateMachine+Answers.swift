@@ -7,9 +7,9 @@ extension EngineStateMachine {
         if entry.refusal != nil, let settle = operation as? Settle { return settled(entry, settle.refused, reply, now) }
         switch entry.purpose {
         case .claim(let id): return claimAnswered(id, entry, reply, now)
-        case .givenUp(let end): return givenUpAnswered(entry.request, reply, end)
+        case .givenUp(let end): return givenUpAnswered(entry, reply, end)
         case .end(let id):
-            return endAnswered(id, entry, reply, now) + endAgain(entry, reply) + releasesAfter(operation)
+            return endAnswered(id, entry, reply, now) + afterLeaving(entry.request, now)
                 + requestForWaiters(operation, reply)
         case .call(let id): return callAnswered(id, entry.request, reply)
         case .heartbeat(let sent, let notices): return heartbeatAnswered(sent, notices: notices, reply, now)
@@ -30,10 +30,9 @@ extension EngineStateMachine {
         case .repair(let end):
             return repairAnswered(entry.request, until: end, reply, now) + requestForWaiters(operation, reply)
         case .background:
-            if case .claim(_, isEnded: true) = operation.once, case .done = reply, let slot = entry.request.slot {
-                live.slots.give(slot)
-            }
-            return endAgain(entry, reply) + requestForWaiters(operation, reply)
+            freeSlot(of: entry)
+            let ends = if case .done = reply { claimEnded(entry, reply) } else { [ReplyAction]() }
+            return ends + requestForWaiters(operation, reply)
         }
     }
 
@@ -43,28 +42,54 @@ extension EngineStateMachine {
     /// been answered, the end came too early: Redis has lost it, or could not record it in a slot with an older claim whose
     /// end it had lost. So the claim is ended again.
     private mutating func givenUpAnswered(
-        _ request: EngineRequest, _ reply: EngineReply, _ end: UInt64
+        _ entry: Session.Pending, _ reply: EngineReply, _ end: UInt64
     ) -> [ReplyAction] {
+        let request = entry.request
         switch reply {
         case .granted, .queued: break
-        default: return []
+        default:
+            freeSlot(of: entry)
+            return []
         }
         if live.pending[end] != nil {
             live.pending[end]!.endsClaim = true
             return []
         }
         guard let slot = request.slot, let acquire = request.operation as? Acquire else { return [] }
-        let claim = ClaimID(session: life.id, slot: slot, number: request.number)
-        return [.send(makeRequest(End(claim, name: acquire.name, request.family ?? acquire.family, isForced: true)))]
+        let again = endAgain(
+            slot, request.number, acquire.name, request.family ?? acquire.family, freesSlot: entry.freesSlot)
+        return [.send(again)]
     }
 
-    /// Returns the request that ends a claim again, if a request has made it and its end has not found it.
-    private mutating func endAgain(_ entry: Session.Pending, _ reply: EngineReply) -> [ReplyAction] {
-        guard entry.endsClaim, case .done(count: 0, _) = reply, let release = entry.request.release,
-            let slot = entry.request.slot
-        else { return [] }
-        let claim = ClaimID(session: life.id, slot: slot, number: release.claim)
-        return [.send(makeRequest(End(claim, name: release.name, release.family, isForced: true)))]
+    /// Records that the end of a claim was answered, which frees its slot. If it has not found a claim that was made, the
+    /// claim is ended again before.
+    private mutating func claimEnded(_ entry: Session.Pending, _ reply: EngineReply) -> [ReplyAction] {
+        guard let slot = entry.request.slot, let release = entry.request.release else { return [] }
+        guard entry.endsClaim, case .done(count: 0, _) = reply else {
+            free(slot, of: release.claim)
+            return []
+        }
+        return [.send(endAgain(slot, release.claim, release.name, release.family, freesSlot: true))]
+    }
+
+    private mutating func endAgain(
+        _ slot: Int, _ number: UInt64, _ name: String, _ family: Family, freesSlot: Bool
+    ) -> EngineRequest {
+        let claim = ClaimID(session: life.id, slot: slot, number: number)
+        let request = makeRequest(End(claim, name: name, family, isForced: true), slot: slot)
+        live.pending[request.number]!.freesSlot = freesSlot
+        return request
+    }
+
+    /// Frees the slot of a request that is answered, if nothing else is to free it.
+    mutating func freeSlot(of entry: Session.Pending) {
+        if entry.freesSlot, let slot = entry.request.slot { live.slots.give(slot) }
+    }
+
+    /// Lets the claim end that the repetition of a request may make on a new master: nobody waits for it any more. A first reply
+    /// is one that a message has overtaken.
+    mutating func giveUp(_ number: UInt64) {
+        if live.pending[number]?.failures ?? 0 > 0 { live.pending[number]!.purpose = .givenUp(end: 0) }
     }
 
     /// Handles the reply to a request whose claim a wake-up has granted before. If it is a repetition that queues, a new
@@ -77,22 +102,25 @@ extension EngineStateMachine {
         return [.send(request)]
     }
 
-    // MARK: Registrations with phasers
+    // MARK: Ends of arrivals
 
     /// Whether the end of an arrival at a phaser or barrier has not been answered: until then it may count.
-    func isLeaving(_ name: String) -> Bool {
-        live.pending.values.contains { ($0.request.operation as? Leave)?.name == name }
-    }
+    func isLeaving(_ name: String) -> Bool { live.leaving.values.contains(name) }
 
-    /// Returns the requests that release the registrations for which an end of an arrival had to be answered first: an
-    /// arrival without its registration would count in place of another party.
-    mutating func releasesAfter(_ operation: any EngineOperation) -> [ReplyAction] {
-        guard !live.lastReleases.isEmpty, operation is Leave, !isLeaving(operation.name) else { return [] }
-        let waiting = live.lastReleases
-        live.lastReleases = waiting.filter { claims[$0]?.request.name != operation.name }
-        return waiting.filter { claims[$0]?.request.name == operation.name }.compactMap { id in
-            guard let claim = claims[id], case .releasing(let number, _, _) = claim.state else { return nil }
-            return .send(makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot))
+    /// Handles the end of an arrival, and returns what had to wait for it: the release of a registration, without which the
+    /// arrival would count in place of another party, and the next arrival, which may be that of the same party.
+    mutating func afterLeaving(_ request: EngineRequest, _ now: Duration) -> [ReplyAction] {
+        guard let name = live.leaving.removeValue(forKey: request.number), !isLeaving(name) else { return [] }
+        let waiting = live.afterLeaving
+        live.afterLeaving = waiting.filter { claims[$0].map { $0.request.name != name } ?? false }
+        return waiting.compactMap { id in
+            guard let claim = claims[id], claim.request.name == name else { return nil }
+            switch claim.state {
+            case .releasing(let number, _, _):
+                return .send(makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot))
+            case .idle: return begin(id, now).map { .send($0) }
+            case .requested, .queued, .abandoned, .held: return nil
+            }
         }
     }
 
@@ -121,6 +149,7 @@ extension EngineStateMachine {
     ) -> [ReplyAction] {
         let number = entry.request.number
         guard let claim = claims[id], case .requested(number) = claim.state else {
+            freeSlot(of: entry)
             return queuedAfterGrant(id, entry, reply)
         }
         switch reply {
@@ -161,7 +190,7 @@ extension EngineStateMachine {
             highestFence = max(highestFence, fence)
             claims[id]!.state = .held(number, fence: fence)
         } else if let slot = forget(id)?.slot {
-            live.slots.give(slot)
+            free(slot, of: number)
             live.slots.addUnconfirmed(slot, number, at: now + settings.confirmationDelay)
         }
         actions.append(.finish(id, .success(.granted(grant))))
@@ -192,21 +221,21 @@ extension EngineStateMachine {
             if live.pending[leave.claim] != nil { live.pending[leave.claim]!.purpose = .claim(id) }
             return granted(id, leave.claim, fence, arrival, now)
         }
-        if let slot = request.slot { live.slots.give(slot) }
-        guard let claim = claims[id] else { return [] }
+        let ends = claimEnded(entry, reply)
+        guard let claim = claims[id] else { return ends }
         switch claim.state {
         case .abandoned(_, let error):
             forget(id)
             // Others have been granted permits that this process had consumed.
-            return Self.isOwn(id) ? [.event(.dataLost)] : [.finish(id, .failure(error))]
+            return [Self.isOwn(id) ? .event(.dataLost) : .finish(id, .failure(error))] + ends
         case .releasing(_, _, let releaser):
             let error = notHeld(id)
             forget(id)
             // A repeated release finds no claim if an earlier attempt has succeeded. If none of them can have run, the lease
             // was already gone: an operator has released it, or Redis has lost it.
             let isTooLate = if case .done(count: 0, _) = reply { !entry.mayComeLate } else { false }
-            return releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.released))] } ?? []
-        case .idle, .requested, .queued, .held: return []
+            return (releaser.map { [.finish($0, isTooLate ? .failure(error) : .success(.released))] } ?? []) + ends
+        case .idle, .requested, .queued, .held: return ends
         }
     }
 

@@ -6,12 +6,15 @@ extension EngineStateMachine {
         switch entry.purpose {
         case .claim(let id):
             // A message may have granted it before.
-            guard isRequested(id, entry.request.number) else { return [] }
+            guard isRequested(id, entry.request.number) else {
+                freeSlot(of: entry)
+                return []
+            }
             // A claim that may exist keeps its slot.
             if let slot = entry.request.slot { live.slots.refuse(slot, entry.request.number) }
             if error.mayHaveRun { forget(id) } else { forgetEnded(id) }
             return [.finish(id, .failure(error))]
-        case .end(let id): return ownEndFailed(id, error) + releasesAfter(entry.request.operation)
+        case .end(let id): return ownEndFailed(id, error) + afterLeaving(entry.request, now)
         case .call(let id):
             var error = error
             if calls[id]?.mayHaveRun == true { error.mayHaveRun = true }
@@ -38,6 +41,7 @@ extension EngineStateMachine {
         case .repair(let end): return repairAnswered(entry.request, until: end, nil, now)
         case .endExpired(let claim, let name) where error.code == .serverError: return endFailed(claim, name)
         case .givenUp, .sweep, .confirm, .listSessions, .endExpired, .setAside, .background:
+            freeSlot(of: entry)
             return waitsRefused(error, now)
         }
     }

@@ -178,6 +178,8 @@ extension EngineStateMachine {
     private mutating func findLosses() {
         var comparison = live.comparison!
         defer { live.comparison = comparison }
+        // A grant that a message has brought is not in what the heartbeat compares.
+        if comparison.isListed, effects.effects.contains(where: comparison.isMissing) { comparison.isLost = true }
         guard comparison.isLost else { return }
         guard comparison.isListed else {
             comparison.isBeyondRepair = true
@@ -196,6 +198,8 @@ extension EngineStateMachine {
             case (.again, _): comparison.repetitions.append(effect)
             case (.consumeAgain, _):
                 settled.insert(effect.request.number)
+                // It was repeated before a message has brought the grant.
+                giveUp(effect.request.number)
                 guard let request = effect.request.operation as? Acquire else { break }
                 comparison.consumptions.append(Comparison.Consumption(request: request))
             case (.none, _): break
@@ -291,6 +295,7 @@ extension EngineStateMachine {
             if reported.contains(line.number) { live.comparison!.isBeyondRepair = true }
             guard let request = consumed[line.number] else { return true }
             taken.insert(line.number)
+            giveUp(line.number)
             live.comparison!.consumptions.append(Comparison.Consumption(request: request, waiting: line))
             return false
         }

@@ -47,10 +47,10 @@ extension EngineStateMachine {
         guard isLive, request.session == life.id, let entry = live.pending[request.number] else { return [] }
         switch result {
         case .failure(.retry(let error)):
-            return [retry(entry, error)]
+            return retry(entry, error, now)
         case .success where connection != self.connection, .failure where connection != self.connection:
             let late = RedisError(.connectionLost, "the reply came after a new connection", mayHaveRun: true)
-            return [retry(entry, late)]
+            return retry(entry, late, now)
         case .failure(.fatal(var error)):
             if let request = settle(entry, .error(error)) { return [.send(request)] }
             live.pending[request.number] = nil
@@ -204,12 +204,18 @@ extension EngineStateMachine {
         return actions
     }
 
-    private mutating func retry(_ entry: Session.Pending, _ error: RedisError) -> ReplyAction {
+    private mutating func retry(_ entry: Session.Pending, _ error: RedisError, _ now: Duration) -> [ReplyAction] {
         let number = entry.request.number
+        if case .claim(let id) = entry.purpose, !isRequested(id, number) {
+            // A message has brought the outcome. A repetition would make a claim for nobody if a new master lacks this one.
+            live.pending[number] = nil
+            freeSlot(of: entry)
+            return requestsFromBacklog(now)
+        }
         live.pending[number]!.failures += 1
         if error.mayHaveRun { live.pending[number]!.mayComeLate = true }
         if case .call(let id) = entry.purpose, error.mayHaveRun { calls[id]?.mayHaveRun = true }
-        return .retry(entry.request, after: .milliseconds(10 << min(entry.failures, 6)))
+        return [.retry(entry.request, after: .milliseconds(10 << min(entry.failures, 6)))]
     }
 }
 

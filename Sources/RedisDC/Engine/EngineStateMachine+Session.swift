@@ -61,6 +61,8 @@ extension EngineStateMachine {
             var mayComeLate = false
             /// Whether the request for the claim that this one ends has succeeded.
             var endsClaim = false
+            /// Whether its slot is free when it is answered.
+            var freesSlot = false
             /// The refusal of the request, while Redis is being told of it: see ``Settle``.
             var refusal: Refusal?
         }
@@ -98,8 +100,11 @@ extension EngineStateMachine {
         var claimIDs: [UInt64: ID] = [:]
         var heartbeat: Heartbeat
         var reconciliation = Reconciliation.none
-        /// The registrations with phasers that are released when the arrivals there have been ended.
-        var lastReleases: [ID] = []
+        /// The arrivals whose end has not been answered: the names of their resources, by the numbers of the requests that end
+        /// them.
+        var leaving: [UInt64: String] = [:]
+        /// What waits for such an end: registrations with phasers that are to be released, and new arrivals.
+        var afterLeaving: [ID] = []
         /// Claims of expired sessions that the server could not end, and how often it has failed.
         var failedEnds: [ClaimID: Int] = [:]
         var notices = Notices()
@@ -258,6 +263,7 @@ extension EngineStateMachine {
             RedisDCError(.lost, "\(request.resource) is no longer held: the session was lost: \(reason)")
         }
         life.finish()
+        for id in live.afterLeaving.reversed() { postpone(id, now, isFirst: true) }
         if reason == .dataLost { keepEffects(of: live, now) } else { _ = effects.takeAll() }
         phase = .subscribing
         life = makeSession()

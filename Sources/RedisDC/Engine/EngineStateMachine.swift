@@ -227,7 +227,9 @@ struct EngineStateMachine {
             // A party must not leave a barrier once the others have passed it together with this party.
             let end: any EngineOperation =
                 claim.request.action == .arrive ? Leave(target: resource, claim: number) : claim.release(number)
-            return .send(makeEnd(end, of: number, .end(id), slot: claim.slot))
+            let request = makeEnd(end, of: number, .end(id), slot: claim.slot)
+            if claim.request.action == .arrive { live.leaving[request.number] = claim.request.name }
+            return .send(request)
         case .abandoned, .held, .releasing: return .none
         }
     }
@@ -259,6 +261,11 @@ struct EngineStateMachine {
             return nil
         }
         if let claim = claims[id] {
+            if claim.request.action == .arrive, isLeaving(claim.request.name) {
+                // It may be the same party: both would count.
+                live.afterLeaving.append(id)
+                return nil
+            }
             let slot = inNewSlot ? live.slots.takeNew() : nil
             let request = makeRequest(claim.request, .claim(id), slot: slot)
             claims[id]!.state = .requested(request.number)
@@ -285,7 +292,7 @@ struct EngineStateMachine {
         guard let claim = claims[id], case .held(let number, let fence) = claim.state else { return nil }
         claims[id]!.state = .releasing(number, fence: fence, releaser)
         if claim.request.action == .register, isLeaving(claim.request.name) {
-            live.lastReleases.append(id)
+            live.afterLeaving.append(id)
             return nil
         }
         return makeEnd(claim.release(number), of: number, .end(id), slot: claim.slot)
@@ -339,7 +346,15 @@ struct EngineStateMachine {
 
     /// Removes a claim that has ended in Redis, and frees its slot.
     mutating func forgetEnded(_ id: ID) {
-        if let slot = forget(id)?.slot, isLive { live.slots.give(slot) }
+        guard let claim = forget(id), let slot = claim.slot, let number = claim.number, isLive else { return }
+        giveUp(number)
+        free(slot, of: number)
+    }
+
+    /// Frees the slot of a claim, now or when the request that makes the claim is answered: until then it may be repeated, and
+    /// may make the claim again on a new master. A later request in the slot would confirm what it has consumed there.
+    mutating func free(_ slot: Int, of number: UInt64) {
+        if live.pending[number] != nil { live.pending[number]!.freesSlot = true } else { live.slots.give(slot) }
     }
 
     // MARK: Errors

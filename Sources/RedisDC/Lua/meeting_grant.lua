@@ -120,8 +120,12 @@ local function handle_party(partition, resource, clock, writes, round, line)
     end
   else
     local fence = grant_to_party(partition, resource, clock, writes, round, party, claim, arrival)
-    add_notice(session)
-    add_wakeup(writes, party.sid, party.number, fence .. '/' .. string.format('%d', arrival))
+    if party.slot_field == writes.asker then
+      writes.answer = {claim.tick, arrival}
+    else
+      add_notice(session)
+      add_wakeup(writes, party.sid, party.number, fence .. '/' .. string.format('%d', arrival))
+    end
   end
 end
 

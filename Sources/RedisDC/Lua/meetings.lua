@@ -23,9 +23,10 @@ end
 --   [4] kind and [5] permits of the resource: see read_or_create_resource
 --   [6] mode: a arrival; e arrival at an exchanger
 --   [7] the value that the party brings to an exchanger
--- Reply: 0: queued, also for the last party, which is woken like the others; {'more', 0} if waiters are left over for
---   the next script; {fence, generation * 1024 + index} if the request is repeated after the grant; {'over', word} if
---   its claim was ended by another (see DONE); or a refusal of slots.lua or of read_or_create_resource.
+-- Reply: 0: queued, the grant will be a message; {fence, generation * 1024 + index}: granted, because this was the last
+--   party, or because the request is repeated after the grant; {'more', 0}: queued, and waiters are left over for the
+--   next script; {'over', word} if its claim was ended by another (see DONE); or a refusal of slots.lua or of
+--   read_or_create_resource.
 function entry.arrive(keys, arguments)
   local partition = Partition.new({state = keys[1], index = keys[2], values = keys[4]})
   local request = read_request(arguments)
@@ -40,12 +41,14 @@ function entry.arrive(keys, arguments)
   end
   resource.name = string.sub(resource.field, 3)
   queue_party(partition, request, resource, clock, arguments[6], arguments[7])
-  local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {}, zrem = {}, sessions = {}})
+  local writes = Writes.new({hset = {}, hdel = {}, vdel = {}, zadd = {}, zrem = {}, sessions = {},
+    asker = request.slot_field})
   local is_left_over = grant_meeting(partition, resource, clock, writes)
   delete_values(partition, writes)
   collect_resource(writes, resource)
   write_all_of_request(partition, slot, writes, clock)
-  return is_left_over and {'more', 0} or 0
+  -- The last party has no waiters behind it.
+  return writes.answer or is_left_over and {'more', 0} or 0
 end
 
 -- Registers a party of a phaser without waiting.

@@ -15,6 +15,8 @@ local Writes = record {
     'wakeups',  -- the message for each SID, a text of pairs separated by spaces: the NUMBER of a claim and its
                 -- fence, or the NUMBER and a word. In the message that is published, the session's notices come first
                 -- (0 if the script does not write the session). nil if there are none.
+    'asker',    -- the slot's field of the request whose grant, if this script makes it, is its reply and no message
+    'answer',   -- this reply; nil if there is none
   },
 }
 

@@ -136,8 +136,9 @@ do
     claim_tick, claim_mode, claim_priority) .. resource_field)
   resource_waiting = resource_waiting + 1
 end
-local writes_wakeups
-local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions = {}, {}, {}, {}, {}, {}
+local writes_wakeups, writes_answer
+local writes_hset, writes_hdel, writes_vdel, writes_zadd, writes_zrem, writes_sessions, writes_asker = {}, {}, {}, {},
+  {}, {}, request_slot_field
 local is_left_over
 do
   local round_tick_at, round_claim_at, round_meeting, round_parties
@@ -300,10 +301,14 @@ do
               writes_hset[#writes_hset + 1] = party_slot_field
               writes_hset[#writes_hset + 1] = record
             end
-            session.notices, session.is_changed = session.notices + 1, true
-            local word = fence .. '/' .. string.format('%d', arrival)
-            writes_wakeups[party_sid] = (writes_wakeups[party_sid] and writes_wakeups[party_sid] .. ' ' or '') ..
-              party_number .. ' ' .. word
+            if party_slot_field == writes_asker then
+              writes_answer = {claim_tick, arrival}
+            else
+              session.notices, session.is_changed = session.notices + 1, true
+              local word = fence .. '/' .. string.format('%d', arrival)
+              writes_wakeups[party_sid] = (writes_wakeups[party_sid] and writes_wakeups[party_sid] .. ' ' or '') ..
+                party_number .. ' ' .. word
+            end
           end
         end
       end
@@ -394,4 +399,4 @@ if writes_wakeups then
       text)
   end
 end
-return is_left_over and {'more', 0} or 0
+return writes_answer or is_left_over and {'more', 0} or 0

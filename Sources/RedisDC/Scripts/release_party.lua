@@ -298,10 +298,13 @@ do
                 writes_hset[#writes_hset + 1] = party_slot_field
                 writes_hset[#writes_hset + 1] = record
               end
-              session.notices, session.is_changed = session.notices + 1, true
-              local word = fence .. '/' .. string.format('%d', arrival)
-              writes_wakeups[party_sid] = (writes_wakeups[party_sid] and writes_wakeups[party_sid] .. ' ' or '') ..
-                party_number .. ' ' .. word
+              if party_slot_field == nil then
+              else
+                session.notices, session.is_changed = session.notices + 1, true
+                local word = fence .. '/' .. string.format('%d', arrival)
+                writes_wakeups[party_sid] = (writes_wakeups[party_sid] and writes_wakeups[party_sid] .. ' ' or '') ..
+                  party_number .. ' ' .. word
+              end
             end
           end
         end

@@ -106,6 +106,8 @@ final class Acquire: EngineOperation {
         }
     }
 
+    private var hasDetail: Bool { if case nil = detail { false } else { true } }
+
     /// The cohort of this process that the lease is for.
     var cohort: CohortClaim? { if case .cohort(let cohort)? = detail { cohort } else { nil } }
 
@@ -135,6 +137,13 @@ final class Acquire: EngineOperation {
         default: .none
         }
     }
+
+    func isEqual(to other: any EngineOperation) -> Bool {
+        guard let other = other as? Acquire, mode == .consume, !hasDetail, !other.hasDetail else { return false }
+        return action == other.action && mode == other.mode && count == other.count && mayQueue == other.mayQueue
+            && isPreferred == other.isPreferred && failsOnLoss == other.failsOnLoss && resource == other.resource
+    }
+
     var keys: ScriptKeys { putID != nil ? .putIDs(buffer: name) : resource.kind == .exchanger ? .all : .resources }
 
     var arguments: [RedisArgument] {

@@ -21,6 +21,9 @@ protocol EngineOperation: Sendable {
     var remedy: Remedy { get }
     /// The number of bytes of the application that the operation has.
     var payloadBytes: Int { get }
+    /// Whether this operation is remembered as the other one: both have the same script, with the same arguments. Only those
+    /// that programs repeat often are compared; others are never equal.
+    func isEqual(to other: any EngineOperation) -> Bool
     /// The keys of the script.
     var keys: ScriptKeys { get }
     /// The arguments of the script. Those of the request precede them, unless it is `.idempotent`: see slots.lua.
@@ -68,6 +71,7 @@ extension EngineOperation {
     var keys: ScriptKeys { .resources }
     var remedy: Remedy { .none }
     var payloadBytes: Int { 0 }
+    func isEqual(to other: any EngineOperation) -> Bool { false }
 
     func reply(_ number: Int, more: Bool) -> EngineReply? { number >= 0 ? .done(count: number, more: more) : nil }
     func reply(ok parts: [RESPValue]) -> EngineReply? { nil }

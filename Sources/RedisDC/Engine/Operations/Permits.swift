@@ -14,6 +14,12 @@ struct Signal: EngineOperation {
     var describedResource: Resource? { target }
     var once: Once { .slot }
     var remedy: Remedy { .again }
+
+    func isEqual(to other: any EngineOperation) -> Bool {
+        guard let other = other as? Signal else { return false }
+        return count == other.count && target == other.target
+    }
+
     var arguments: [RedisArgument] { target.arguments + (count == 1 ? [] : [.integer(count)]) }
 
     func script(_ family: Family?) -> RedisScript { family == .groups ? Scripts.signalGroups : Scripts.signal }

@@ -56,6 +56,35 @@ extension PrimitiveTests {
             }
         }
 
+        @Test("the last party of a barrier, a phase or an exchange passes by the reply, and only the other is woken")
+        func lastParty() async throws {
+            try await withCoordinators { _, one, two, redis in
+                for round in 0..<3 {
+                    async let first = one.barrier("b", parties: 2).arriveAndWait(timeout: .seconds(60))
+                    try await until("it waits") { try await two.inspect("b")?.waiterCount == 1 }
+                    let last = try await two.barrier("b", parties: 2).arriveAndWait(timeout: .seconds(60))
+                    let arrivals = try await [first, last]
+                    #expect(arrivals.map(\.index) == [0, 1])
+                    #expect(arrivals.allSatisfy { $0.generation == round })
+                }
+                let early = try await one.phaser("p").register()
+                let late = try await two.phaser("p").register()
+                async let first = early.arriveAndWait(timeout: .seconds(60))
+                try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
+                let last = try await late.arriveAndWait(timeout: .seconds(60))
+                #expect(try await [first, last].map(\.index) == [0, 1])
+                try await early.deregister()
+                try await late.deregister()
+                let (here, there) = try (one.exchanger("e", of: Int.self), two.exchanger("e", of: Int.self))
+                async let met = here.exchange(1, timeout: .seconds(60))
+                try await until("it waits") { try await two.inspect("e")?.waiterCount == 1 }
+                #expect(try await there.exchange(2, timeout: .seconds(60)).others == [1])
+                #expect(try await met.others == [2])
+                try await until("all is confirmed") { try await Audit(redis).claims.isEmpty }
+                #expect(try await redis.calls(of: "publish") == 5, "one for each generation")
+            }
+        }
+
         @Test("a party that gives up is removed, and another takes its place")
         func removesParty() async throws {
             try await withCoordinators { _, one, two, redis in
@@ -165,23 +194,28 @@ extension PrimitiveTests {
 
         @Test("an arrival ends with the session of its registration, and counts for nobody in the next one")
         func lostParty() async throws {
-            try await withCoordinators(configuration: mediumTTL) { _, one, two, redis in
-                let (phaser, events) = (try one.phaser("p"), one.events())
-                let party = try await phaser.register()
-                let idle = try await two.phaser("p").register()
-                let waiting = Task { try await party.arriveAndWait(timeout: .seconds(60)) }
-                try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
-                // The first process's session has expired, as after a long time without a heartbeat.
-                let session = try #require(try await two.inspect("p")?.waiters.first?.session)
-                let (state, field): (RedisArgument, RedisArgument) = ("rdc:{default:0}:book", .string("s:" + session))
-                var record = try #require(try await redis.send("HGET", state, field).bytes)
-                record.replaceSubrange(0..<8, with: Array(repeating: 0, count: 8))
-                _ = try await redis.send("HSET", state, field, .bytes(record))
-                #expect(await errorOf { _ = try await waiting.value }?.code == .lost)
-                for await event in events { if case .sessionStarted(let id) = event, id != session { break } }
-                _ = try await phaser.register()
-                try await until("nobody waits") { try await two.inspect("p")?.waiterCount == 0 }
-                #expect(idle.lease.isHeld)
+            // The session of the other process is not to expire, however long this one's takes.
+            try await withCoordinators { _, two, _, redis in
+                try await withCoordinator(redis: redis, configuration: mediumTTL) { one in
+                    let (phaser, events) = (try one.phaser("p"), one.events())
+                    let party = try await phaser.register()
+                    let idle = try await two.phaser("p").register()
+                    let waiting = Task { try await party.arriveAndWait(timeout: .seconds(60)) }
+                    try await until("it waits") { try await two.inspect("p")?.waiterCount == 1 }
+                    // The first process's session has expired, as after a long time without a heartbeat.
+                    let session = try #require(try await two.inspect("p")?.waiters.first?.session)
+                    let (state, field): (RedisArgument, RedisArgument) = (
+                        "rdc:{default:0}:book", .string("s:" + session)
+                    )
+                    var record = try #require(try await redis.send("HGET", state, field).bytes)
+                    record.replaceSubrange(0..<8, with: Array(repeating: 0, count: 8))
+                    _ = try await redis.send("HSET", state, field, .bytes(record))
+                    #expect(await errorOf { _ = try await waiting.value }?.code == .lost)
+                    for await event in events { if case .sessionStarted(let id) = event, id != session { break } }
+                    _ = try await phaser.register()
+                    try await until("nobody waits") { try await two.inspect("p")?.waiterCount == 0 }
+                    #expect(idle.lease.isHeld)
+                }
             }
         }
 

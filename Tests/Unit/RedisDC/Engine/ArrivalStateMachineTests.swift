@@ -86,6 +86,36 @@ struct ArrivalStateMachineTests {
         #expect(run.taken() == ["finish 9"])
     }
 
+    @Test("a new arrival waits until the end of an earlier one is certain, which may be that of the same party")
+    func arrivesAgain() {
+        var run = arrived()
+        let again = Acquire(resource: MachineRun.resource, action: .arrive)
+        run.cancel(1)
+        run.advance(EngineStateMachine.Settings().settleTimeout)
+        #expect(run.taken() == ["send leave 2 of 1", "finish 1 cancelled may have run"])
+        for id: UInt64 in 2...4 { run.acquire(id, again, timeout: .seconds(1)) }
+        // Another barrier is not concerned.
+        run.acquire(5, Acquire(resource: Resource(name: "y", kind: .barrier, permits: 2), action: .arrive))
+        #expect(run.taken() == ["send acquire 3"])
+        run.cancel(2)
+        #expect(run.taken() == ["finish 2 cancelled"])
+        run.reply(2, .granted(fence: 7, arrival: 1025))
+        #expect(run.taken() == ["send release 4 of 1", "send acquire 5", "send acquire 6"])
+    }
+
+    @Test("a new arrival that waits for the end of an earlier one is made in the next session")
+    func arrivesInNextSession() {
+        var run = arrived()
+        run.cancel(1)
+        run.acquire(2, Acquire(resource: MachineRun.resource, action: .arrive))
+        run.acquire(3, Acquire(resource: MachineRun.resource, action: .arrive))
+        _ = run.taken()
+        run.reply(2, .lost(isExpired: false))
+        run.rejoin()
+        run.rejoin()
+        #expect(run.taken().filter { $0.contains("acquire") } == ["send acquire 1", "send acquire 2"])
+    }
+
     private func passing() -> MachineRun {
         var run = MachineRun.live()
         run.acquire(1)

@@ -180,6 +180,9 @@ struct MachineRun {
         }
     }
 
+    /// Sends a request on the present connection that has waited for it.
+    mutating func sendsAgain(_ number: UInt64) { connections[number] = machine.connection }
+
     mutating func refuse(_ number: UInt64) { fail(number, RedisDCError(.notPermitted, "")) }
 
     /// Handles a failure after which the request is not sent again.

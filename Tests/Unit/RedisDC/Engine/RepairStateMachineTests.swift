@@ -59,9 +59,81 @@ struct RepairStateMachineTests {
     func nothingLost() {
         var run = Self.signals(2)
         run.reconnected()
-        run.reply(4, .page(next: 0, []))
+        run.reply(4, .page(next: 0, [Self.idle(0, 1), Self.idle(1, 2)]))
         run.reply(3, .heartbeat(notices: 0, isDataLost: false, .none))
         #expect(run.taken() == ["send heartbeat 3", "send reconcile 4"] && !run.isComparing)
+    }
+
+    @Test("a grant that only a message has brought is missed too, though the server has all that was answered")
+    func lostGrantOfMessage() {
+        var run = Self.signals(1)
+        run.acquire(2, Acquire(resource: Self.semaphore))
+        run.wakeUp("2 1")
+        run.fail(2)
+        #expect(run.taken() == ["send acquire 2", "finish 2 granted 1"])
+        run.reconnected()
+        run.reply(3, .heartbeat(notices: 1 << 32, isDataLost: false, .none))
+        run.reply(4, .page(next: 0, [Self.idle(0, 1)]))
+        #expect(run.taken() == ["send heartbeat 3", "send reconcile 4", "send acquire 5"])
+        run.reply(5, .granted(fence: 1))
+        #expect(run.taken() == ["finish 9223372036854775809 granted 1", "event repaired 1"])
+    }
+
+    @Test("a slot serves no other request before the one for its claim is answered")
+    func slotOfUnanswered() {
+        var run = MachineRun.live()
+        run.acquire(1, Acquire(resource: Self.semaphore))
+        run.wakeUp("1 1")
+        run.acquire(2, Acquire(resource: Self.semaphore))
+        #expect(run.requests[2]?.slot == 1)
+        run.reply(1, .granted(fence: 1))
+        run.acquire(3, Acquire(resource: Self.semaphore))
+        #expect(run.requests[3]?.slot == 0)
+        // The end of a claim that was given up may be answered first.
+        run.cancel(2)
+        run.reply(4, .done(count: 0, more: false))
+        run.acquire(5, Acquire(resource: Self.semaphore))
+        #expect(run.requests[5]?.slot == 2)
+        _ = run.taken()
+        // It has made the claim later. That ends before the slot is used again.
+        run.reply(2, .granted(fence: 2))
+        #expect(run.taken() == ["send force 6 of session1:2"])
+        run.acquire(7, Acquire(resource: Self.semaphore))
+        #expect(run.requests[7]?.slot == 3)
+        run.reply(6, .done(count: 1, more: false))
+        run.acquire(8, Acquire(resource: Self.semaphore))
+        #expect(run.requests[8]?.slot == 1)
+    }
+
+    @Test(
+        "a request whose outcome a message has brought is not repeated, and frees its slot", arguments: ["1", "gone"])
+    func outcomeOfMessage(word: String) {
+        var run = MachineRun.live()
+        run.acquire(1, Acquire(resource: Self.semaphore))
+        run.wakeUp("1 \(word)")
+        _ = run.taken()
+        run.fail(1)
+        run.acquire(2, Acquire(resource: Self.semaphore))
+        #expect(run.taken() == ["send acquire 2"] && run.requests[2]?.slot == 0)
+    }
+
+    @Test("what a repetition consumes that was on its way, when its consumption is repeated otherwise, is returned")
+    func consumedByRepetition() {
+        var run = MachineRun.live()
+        run.acquire(1, Acquire(resource: Self.semaphore))
+        // The connection breaks, and the request waits for the next one. Meanwhile its grant arrives.
+        run.fail(1)
+        run.wakeUp("1 1")
+        _ = run.taken()
+        run.reconnected()
+        run.reply(2, .heartbeat(notices: 1 << 32, isDataLost: true, .none))
+        run.reply(3, .page(next: 0, []))
+        #expect(run.taken() == ["send heartbeat 2", "send reconcile 3", "send acquire 4"])
+        run.reply(4, .granted(fence: 1))
+        _ = run.taken()
+        run.sendsAgain(1)
+        run.reply(1, .granted(fence: 2))
+        #expect(run.taken() == ["send force 5 of session1:1"])
     }
 
     @Test("a connection that ends during the comparison is followed by another comparison")
@@ -202,6 +274,33 @@ struct RepairStateMachineTests {
         run.listening()
         run.joined()
         #expect(run.taken().last == "event started")
+    }
+
+    @Test("what is remembered of equal operations is one, and different ones stay different")
+    func equalOperations() {
+        let (one, two) = (Self.semaphore, Resource(name: "t", kind: .semaphore, permits: 0))
+        let operations: [any EngineOperation] = [
+            Signal(one, count: 1), Signal(one, count: 2), Signal(two, count: 1), Signal(one.existing, count: 1),
+            Signal(one, count: 1), Create(one), Signal(one, count: 1), Acquire(resource: one),
+            Acquire(resource: one, count: 2), Acquire(resource: one, mayQueue: false), Acquire(resource: one),
+            Acquire(resource: one, isPreferred: true), Acquire(resource: one, mode: .lease), Signal(one, count: 1),
+        ]
+        var effects = ConfirmedEffects(time: .seconds(1), maxBytes: 1 << 20)
+        for (index, operation) in (operations + operations).enumerated() {
+            let request = EngineRequest(session: "a", number: UInt64(index), slot: index, operation: operation)
+            effects.append(request, at: .zero)
+        }
+        for (effect, operation) in zip(effects.effects, operations + operations) {
+            #expect(type(of: effect.request.operation) == type(of: operation))
+            #expect(effect.request.operation.name == operation.name)
+            #expect(effect.request.operation.arguments == operation.arguments)
+        }
+        // Many of the same are one object.
+        for number in 0..<10 {
+            let wait = Acquire(resource: one)
+            effects.append(EngineRequest(session: "a", number: UInt64(100 + number), operation: wait), at: .zero)
+        }
+        #expect(Set(effects.effects.suffix(10).map { ObjectIdentifier($0.request.operation as! Acquire) }).count == 1)
     }
 
     @Test("effects are forgotten by age and by size, and the loss of a forgotten one is reported")

@@ -1,4 +1,4 @@
-// Grants and signals that wait for a replica, with a real one that is cut off, or promoted.
+// Grants and signals that wait for a replica, with a real one that is cut off, or promoted, or for the disk.
 import Foundation
 import Hiredis
 import RedisDCTesting
@@ -121,6 +121,39 @@ extension EngineTests.FailureTests {
                     return value != nil
                 }
                 #expect(value == 3)
+            }
+        }
+
+        @Test(
+            "a grant or a signal with `.fsynced` returns when it is on the disk, and not before",
+            .needs(command: "waitaof")
+        )
+        func fsyncedDurability() async throws {
+            try await withServer(.init(persistence: .appendOnly(fsync: .everySecond))) { _, redis, other in
+                var configuration = longTTL
+                configuration.durabilityTimeout = .seconds(60)
+                try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
+                    try await coordinator.mutex("m").withLock(durability: .fsynced) { lease in #expect(lease.isHeld) }
+                    try await coordinator.semaphore("s", permits: 0).signal(durability: .fsynced)
+                    try await coordinator.semaphore("t", permits: 2).withPermit(durability: .fsynced) { _ in }
+                    let lease = try await coordinator.mutex("later").lock()
+                    try await lease.makeDurable(.fsynced)
+                    #expect(try await coordinator.inspect("s")?.available == 1)
+                }
+                // From now on nothing is known to be on the disk.
+                _ = try await other.send("CONFIG", "SET", "appendfsync", "no")
+                configuration.durabilityTimeout = .milliseconds(300)
+                try await withCoordinator(redis: redis, configuration: configuration) { coordinator in
+                    let mutex = try coordinator.mutex("m")
+                    let error = await errorOf { _ = try await mutex.lock(durability: .fsynced) }
+                    #expect(error?.code == .notDurable)
+                    // It has been released.
+                    try await mutex.lock(timeout: .seconds(60)).release()
+                    let semaphore = try coordinator.semaphore("s", permits: 0)
+                    let signal = await errorOf { try await semaphore.signal(durability: .fsynced) }
+                    #expect(signal?.code == .notDurable && signal?.mayHaveRun == true)
+                    #expect(try await coordinator.inspect("s")?.available == 2)
+                }
             }
         }
 

@@ -124,6 +124,37 @@ extension EngineTests.FailureTests {
             }
         }
 
+        @Test("what a thousand callers of two processes have done at once is repeated, each in its slot, once")
+        func thousandSignals() async throws {
+            try await withPair { pair, one, two, _ in
+                let (eventsOfOne, eventsOfTwo) = (one.events(), two.events())
+                let names = (0..<40).map { "s\($0)" }
+                for name in names { try await one.semaphore(name, permits: 0).create() }
+                try await pair.cutReplication()
+                // Semaphore k is signalled by 25 callers, of which every fifth adds two permits.
+                try await withThrowingTaskGroup(of: Void.self) { group in
+                    for number in 0..<1000 {
+                        let coordinator = number.isMultiple(of: 2) ? one : two
+                        let semaphore = try coordinator.semaphore(names[number % 40], permits: 0)
+                        group.addTask { try await semaphore.signal((number / 40).isMultiple(of: 5) ? 2 : 1) }
+                    }
+                    try await group.waitForAll()
+                }
+                await pair.promote()
+                var repaired = 0
+                for await event in eventsOfOne {
+                    if case .repaired(let operations) = event { repaired += operations } else { continue }
+                    break
+                }
+                for await event in eventsOfTwo {
+                    if case .repaired(let operations) = event { repaired += operations } else { continue }
+                    break
+                }
+                #expect(repaired == 1000)
+                for name in names { #expect(try await two.inspect(name)?.available == 30, "\(name)") }
+            }
+        }
+
         @Test("the lost release of a mutex is repeated by a process that does nothing else")
         func release() async throws {
             try await withPair { pair, one, two, replica in
