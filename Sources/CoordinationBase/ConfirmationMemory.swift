@@ -26,9 +26,14 @@ package final class ConfirmationMemory<Log: ConfirmationLog>: Sendable {
         var calls = 0
         /// The largest number of calls that were under way at once.
         var maxCalls = 0
+        /// Whether the last comparison has put everything in order.
+        var isInOrder = true
         var isRegistered = false
         var stop: (@Sendable () -> Void)?
     }
+
+    /// So many confirmations may be repeated at once, in any order.
+    package static var minNeeded: Int { 128 }
 
     private let redis: any EventLoopRedis
     private let key: String
@@ -93,15 +98,20 @@ package final class ConfirmationMemory<Log: ConfirmationLog>: Sendable {
     ///
     /// - Parameter body: receives the log, and the number of confirmations in a row that a server must have to have all
     ///   earlier ones too: a server has a beginning of what was carried out, and the order of confirmations differs from that
-    ///   by the calls under way at once.
-    package func compare(_ body: (_ log: Log, _ needed: Int) async -> Void) async {
+    ///   by the calls under way at once. It returns whether the server has everything now, carried out in the order of the
+    ///   log. After one that has not, the next comparison looks for the whole log: the server may have a later confirmation,
+    ///   which was repeated, and lack an earlier one.
+    package func compare(_ body: (_ log: Log, _ needed: Int) async -> Bool) async {
         let now = clock.now()
         let (log, needed) = state.withLock { state in
             state.comparisonCount += 1
             state.log.forgetOld(now)
-            return (state.log, max(state.maxCalls, 128))
+            return (state.log, state.isInOrder ? max(state.maxCalls, Self.minNeeded) : .max)
         }
-        await body(log, needed)
-        state.withLock { $0.comparisonCount += 1 }
+        let isInOrder = await body(log, needed)
+        state.withLock { state in
+            state.comparisonCount += 1
+            state.isInOrder = isInOrder
+        }
     }
 }

@@ -22,7 +22,7 @@ struct PackedBytes {
     }
 
     /// `c8`: an epoch, a tag or a fingerprint.
-    mutating func uint64(_ value: UInt64) { bytes += value.bigEndianBytes }
+    mutating func uint64(_ value: UInt64) { withUnsafeBytes(of: value.bigEndian) { bytes += $0 } }
 
     /// The bytes themselves.
     mutating func raw(_ value: some Sequence<UInt8>) { bytes += value }

@@ -37,8 +37,10 @@ package struct Event: Codable, Sendable, Equatable {
         case started
         /// A process is killed; recorded before the signal.
         case killed
-        /// The deployment has failed over.
+        /// The deployment begins to fail over, or has failed over.
         case failover
+        /// All servers of the deployment have recovered from the failover before.
+        case healthy
         /// The permits that were available after all processes had ended.
         case value
         /// Whether a resource was free after all processes had ended.

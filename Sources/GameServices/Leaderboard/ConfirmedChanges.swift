@@ -25,7 +25,7 @@ struct ConfirmedRemoval: Sendable {
 }
 
 /// A change of a leaderboard that Redis has confirmed.
-struct ConfirmedChange: Sendable {
+struct ConfirmedChange: ConfirmedRequest {
     enum Kind: Sendable {
         case submit(ConfirmedSubmit)
         case removal(ConfirmedRemoval)
@@ -36,6 +36,10 @@ struct ConfirmedChange: Sendable {
     var kind: Kind
 
     var submit: ConfirmedSubmit? { if case .submit(let submit) = kind { submit } else { nil } }
+
+    // Its answer. A removal has none.
+    var recordCount: Int { submit == nil ? 0 : 1 }
+    var isInOrder: Bool { submit?.isInOrder ?? false }
 
     /// About the number of bytes that it takes.
     var size: Int {

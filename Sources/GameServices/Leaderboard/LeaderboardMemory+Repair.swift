@@ -7,32 +7,32 @@ import CoordinationBase
 import Hiredis
 
 extension LeaderboardMemory {
-    /// The number of answers that one script looks for.
-    private static let maxAnswers = 256
     /// The number of removals that are sent at once.
     private static let maxRemovals = 64
 
     /// Compares and repeats the changes, while no other caller has the connection.
     func repair(on connection: NewConnection) async {
         await confirmations.compare { log, needed in
-            if !log.changes.isEmpty { await repair(Array(log.changes), needed, on: connection) }
+            if log.changes.isEmpty { return true }
+            return await repair(Array(log.changes), needed, on: connection)
         }
     }
 
-    private func repair(_ changes: [ConfirmedChange], _ needed: Int, on connection: NewConnection) async {
+    /// - Returns: whether everything was compared and repeated.
+    private func repair(_ changes: [ConfirmedChange], _ needed: Int, on connection: NewConnection) async -> Bool {
         let callTimeout = min(configuration.callTimeout, .maxWait)
         let scripts = ConnectionScripts(
             redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2,
             end: clock.now() + callTimeout)
-        guard let latest = await findMissing(changes, needed, scripts) else { return }
+        guard let missing = await findMissing(changes, needed, scripts) else { return false }
         var round = Round()
         var removals: [ConfirmedRemoval] = []
-        for (change, isMissing) in latest {
+        for (position, change) in changes.enumerated().dropFirst(missing.start) {
             if case .removal(let removal) = change.kind {
                 removals.append(removal)
                 if removals.count < Self.maxRemovals { continue }
             }
-            guard change.submit == nil || isMissing else { continue }
+            guard change.submit == nil || missing.contains(position) else { continue }
             await repeatRemovals(&removals, scripts, &round)
             if let submit = change.submit { await repeatSubmit(submit, change.number, scripts, &round) }
             if round.isInterrupted { break }
@@ -41,6 +41,7 @@ extension LeaderboardMemory {
         confirmations.withLog { $0.update(round.results) }
         instruments.repaired(round.repaired)
         instruments.notRepaired(round.lost)
+        return !round.isInterrupted
     }
 
     private struct Round {
@@ -51,31 +52,18 @@ extension LeaderboardMemory {
         var isInterrupted = false
     }
 
-    /// Returns the latest changes, and whether each is missing. Redis has the earlier ones. `nil` if it does not answer.
-    ///
-    /// A server has a beginning of what was carried out, so if it has enough of the last changes, it has the others too. The
-    /// order of confirmations differs from that of the executions by the calls under way at once, `needed` at most.
     private func findMissing(
         _ changes: [ConfirmedChange], _ needed: Int, _ scripts: ConnectionScripts
-    ) async -> [(ConfirmedChange, Bool)]? {
-        var isMissing = changes.map { _ in false }
-        var (start, left) = (changes.count, needed)
-        while start > 0, left > 0 {
-            let end = start
-            start = max(0, end - Self.maxAnswers)
-            let positions = (start..<end).filter { changes[$0].submit != nil }
-            if positions.isEmpty { continue }
-            let keys = positions.map { self.keys.key("id:\(changes[$0].submit!.id)") }
+    ) async -> MissingConfirmations? {
+        await MissingConfirmations(among: changes, needed: needed) { submits in
+            let keys = submits.map { self.keys.key("id:\($0.submit!.id)") }
             let answer = await scripts.run(LeaderboardScripts.answers, keys: keys, arguments: [])
             guard case .reply(let reply) = answer, let missing = reply.array?.map({ ($0.integer ?? 0) - 1 }),
-                missing.allSatisfy(positions.indices.contains)
+                missing.allSatisfy(submits.indices.contains)
             else { return nil }
-            for number in missing { isMissing[positions[number]] = true }
-            for position in positions.reversed() {
-                if isMissing[position] { left = needed } else if changes[position].submit!.isInOrder { left -= 1 }
-            }
+            let numbers = Set(missing)
+            return submits.indices.map { numbers.contains($0) }
         }
-        return (start..<changes.count).map { (changes[$0], isMissing[$0]) }
     }
 
     private func repeatSubmit(

@@ -24,7 +24,7 @@ struct ConfirmedOutcome: Sendable {
 }
 
 /// Something that Redis has confirmed.
-struct ConfirmedTicket: Sendable {
+struct ConfirmedTicket: ConfirmedRequest {
     enum Kind: Sendable {
         case waiting(EnqueuedTicket)
         case outcome(ConfirmedOutcome)
@@ -49,6 +49,8 @@ struct ConfirmedTicket: Sendable {
         case .outcome(let outcome): outcome.outcome.players.map(\.ticket)
         }
     }
+
+    var recordCount: Int { tickets.count }
 
     var isInOrder: Bool {
         switch kind {

@@ -6,9 +6,6 @@ import CoordinationBase
 import Hiredis
 
 extension MatchmakerMemory {
-    /// The number of tickets for which one script looks.
-    private static let maxTickets = 256
-
     private struct Round {
         var scripts: ConnectionScripts
         var isInterrupted = false
@@ -22,17 +19,19 @@ extension MatchmakerMemory {
     /// Compares and repeats, while no other caller has the connection.
     func repair(on connection: NewConnection) async {
         await confirmations.compare { log, needed in
-            if !log.changes.isEmpty { await repair(Array(log.changes), needed, on: connection) }
+            if log.changes.isEmpty { return true }
+            return await repair(Array(log.changes), needed, on: connection)
         }
     }
 
-    private func repair(_ changes: [ConfirmedTicket], _ needed: Int, on connection: NewConnection) async {
+    /// - Returns: whether everything was compared, and repeated in the order of the confirmations.
+    private func repair(_ changes: [ConfirmedTicket], _ needed: Int, on connection: NewConnection) async -> Bool {
         let callTimeout = min(requests.configuration.callTimeout, .maxWait)
         var round = Round(
             scripts: ConnectionScripts(
                 redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2,
                 end: clock.now() + callTimeout))
-        guard let missing = await findMissing(changes, needed, round.scripts) else { return }
+        guard let missing = await findMissing(changes, needed, round.scripts) else { return false }
         // Outcomes first, so that none of their tickets is found by one that is enqueued again.
         for change in changes where missing.contains(change.number) && !round.isInterrupted {
             if let outcome = change.outcome { await restore(outcome, change.number, &round) }
@@ -48,23 +47,15 @@ extension MatchmakerMemory {
         }
         instruments.repaired(round.repaired)
         if !lost.isEmpty { reportLoss(lost.count) }
+        return missing.isEmpty
     }
 
     /// Returns the numbers of the changes that Redis lacks; `nil` if it does not answer.
-    ///
-    /// A server has a beginning of what was carried out, so if it has enough of the last changes, it has the others too.
     private func findMissing(
         _ changes: [ConfirmedTicket], _ needed: Int, _ scripts: ConnectionScripts
     ) async -> Set<UInt64>? {
-        var missing: Set<UInt64> = []
-        var (end, left) = (changes.count, needed)
-        while end > 0, left > 0 {
-            var start = end
-            var tickets: [String] = []
-            while start > 0, tickets.count + changes[start - 1].tickets.count <= Self.maxTickets {
-                start -= 1
-                tickets += changes[start].tickets.reversed()
-            }
+        let missing = await MissingConfirmations(among: changes, needed: needed) { part in
+            let tickets = part.flatMap(\.tickets)
             let answer = await scripts.run(
                 MatchmakerScripts.known, keys: requests.keys,
                 arguments: requests.arguments(tickets.map { .string($0) }))
@@ -72,20 +63,14 @@ extension MatchmakerMemory {
                 states.count == tickets.count
             else { return nil }
             var at = 0
-            for change in changes[start..<end].reversed() {
+            return part.map { change in
                 let own = states[at..<at + change.tickets.count]
                 at += own.count
                 // Waiting tickets are there if they have records, and outcomes if all of their tickets have ended.
-                if own.allSatisfy({ $0 == 2 || $0 == 1 && change.waiting != nil }) {
-                    if change.isInOrder { left -= 1 }
-                } else {
-                    missing.insert(change.number)
-                    left = needed
-                }
+                return !own.allSatisfy { $0 == 2 || $0 == 1 && change.waiting != nil }
             }
-            end = start
         }
-        return missing
+        return missing.map { Set($0.positions.map { changes[$0].number }) }
     }
 
     private func restore(_ outcome: ConfirmedOutcome, _ number: UInt64, _ round: inout Round) async {

@@ -75,10 +75,14 @@ extension BucketCore {
     }
 
     private func repair(_ id: String, after last: Int?, _ run: RepairScript) async -> Repair {
+        let (isUnknown, last) = (last == nil, last ?? 0)
+        // With the last one that Redis has, if it is remembered: the reply to its repetition may be lost, which has the
+        // versions that the next ones expect.
         guard let answered = session?.answered,
-            let missing = confirmed.batches(from: (last ?? 0) + 1, through: answered)
+            let missing = confirmed.batches(from: last, through: answered)
+                ?? confirmed.batches(from: last + 1, through: answered)
         else { return .impossible }
-        if last == nil {
+        if isUnknown {
             switch await run(PresenceScripts.join, joinArguments(id)) {
             case .interrupted: return .interrupted
             case .reply(let reply) where reply.array?.first?.string == "ok": break
@@ -86,6 +90,8 @@ extension BucketCore {
             }
         }
         var versions: [Int: Int] = [:]
+        // Also if this is interrupted, and for the next repair.
+        defer { confirmed.expect(versions) }
         var count = 0
         for batch in missing {
             guard session?.id == id else { return .impossible }
@@ -101,7 +107,7 @@ extension BucketCore {
                         let results = PresenceResult.decode(bytes, session: id), results.count == operations.count
                     else { return .impossible }
                     received(results, of: batch, &versions)
-                    count += results.count
+                    if batch.number > last { count += results.count }
                 // Another connection has carried it out meanwhile.
                 case "late": continue
                 default: return .impossible
@@ -120,7 +126,8 @@ extension BucketCore {
         for (index, result) in results.enumerated() {
             let former = batch.results[index]
             if former.status == .done, result.status == .done {
-                if former.version != result.version { versions[former.version] = result.version }
+                guard batch.operations[index].storesObject, former.version != result.version else { continue }
+                versions[former.version] = result.version
             } else if former.status == .done, let owner = batch.operations[index].owner, owners[owner.token] != nil {
                 lost.append(owner)
             }
@@ -140,14 +147,5 @@ extension BucketCore {
         header.append(number: number)
         return [.integer(highestVersion), .bytes(randomBytes()), .bytes(logLimits), .bytes(header)]
             + operations.map { .bytes($0) }
-    }
-}
-
-extension PresenceOperation {
-    /// Returns the operation with the version that the object has now, if it expects one that was given again under another
-    /// number.
-    fileprivate func expecting(_ versions: [Int: Int]) -> PresenceOperation {
-        guard case .update(let key, let value, let version?) = self, let now = versions[version] else { return self }
-        return .update(key: key, value: value, version: now)
     }
 }

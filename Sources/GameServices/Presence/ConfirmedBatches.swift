@@ -4,7 +4,7 @@ import DequeModule
 /// A batch of operations that Redis has confirmed.
 struct ConfirmedBatch: Sendable {
     let number: Int
-    let operations: [PresenceOperation]
+    var operations: [PresenceOperation]
     /// The last results that Redis has given.
     var results: [PresenceResult]
     let confirmedAt: Duration
@@ -46,6 +46,15 @@ struct ConfirmedBatches: Sendable {
     mutating func update(_ number: Int, _ results: [PresenceResult]) {
         guard let index = batches.firstIndex(where: { $0.number == number }) else { return }
         batches[index].results = results
+    }
+
+    /// Lets updates expect the versions that objects have after a repair, in place of those before: new versions are greater
+    /// than all that the process has seen.
+    mutating func expect(_ versions: [Int: Int]) {
+        if versions.isEmpty { return }
+        for index in batches.indices {
+            batches[index].operations = batches[index].operations.map { $0.expecting(versions) }
+        }
     }
 
     /// Forgets all batches: the session has ended.

@@ -14,6 +14,21 @@ enum PresenceOperation: Sendable {
         }
     }
 
+    /// Whether it gives a version to an object. The result of another one has the version of the last change by anybody.
+    var storesObject: Bool {
+        switch self {
+        case .put, .update: true
+        case .connect, .disconnect, .remove: false
+        }
+    }
+
+    /// Returns the operation with the version that its object has now, if it expects one that was given again under another
+    /// number.
+    func expecting(_ versions: [Int: Int]) -> PresenceOperation {
+        guard case .update(let key, let value, let version?) = self, let now = versions[version] else { return self }
+        return .update(key: key, value: value, version: now)
+    }
+
     var isDisconnect: Bool { if case .disconnect = self { true } else { false } }
 
     /// The argument of the script.

@@ -11,9 +11,6 @@ final class AcknowledgementMemory: Sendable {
     typealias Confirmations = ConfirmationMemory<ConfirmedAcknowledgements>
     typealias Acknowledgement = ConfirmedAcknowledgements.Acknowledgement
 
-    /// The number of acknowledgements that one script looks for, and that are repeated at once.
-    private static let maxAtOnce = 256
-
     private let redis: any EventLoopRedis
     private let partition: Partition
     private let clock: MonotonicClock
@@ -49,54 +46,53 @@ final class AcknowledgementMemory: Sendable {
 
     private func repair(on connection: NewConnection) async {
         await confirmations.compare { log, needed in
-            let acknowledgements = log.latestFirst
-            if acknowledgements.isEmpty { return }
+            let acknowledgements = log.oldestFirst
+            if acknowledgements.isEmpty { return true }
             let scripts = ConnectionScripts(
                 redis: redis, connection: connection, clock: clock, timeout: callTimeout / 2,
                 end: clock.now() + callTimeout)
-            let missing = await findMissing(acknowledgements, needed, scripts)
-            var (repaired, failed) = (0, [Acknowledgement]())
-            for start in stride(from: 0, to: missing.count, by: Self.maxAtOnce) {
-                let part = missing[start..<min(start + Self.maxAtOnce, missing.count)]
-                for (acknowledgement, isRepeated) in await acknowledge(part, scripts) {
-                    if isRepeated { repaired += 1 } else { failed.append(acknowledgement) }
+            guard let missing = await findMissing(acknowledgements, needed, scripts) else { return false }
+            var outcomes: [Outcome: [Acknowledgement]] = [:]
+            for start in stride(from: 0, to: missing.count, by: Confirmations.minNeeded) {
+                let part = missing[start..<min(start + Confirmations.minNeeded, missing.count)]
+                for (acknowledgement, outcome) in await acknowledge(part, scripts) {
+                    outcomes[outcome, default: []].append(acknowledgement)
                 }
+                if outcomes[.interrupted] != nil { break }
             }
-            confirmations.withLog { [failed] in $0.remove(failed) }
-            instruments.acknowledgedAgain(repaired)
+            let refused = outcomes[.refused] ?? []
+            confirmations.withLog { $0.remove(refused) }
+            instruments.acknowledgedAgain(outcomes[.done]?.count ?? 0)
+            return outcomes[.interrupted] == nil
         }
     }
 
     private func findMissing(
         _ acknowledgements: [Acknowledgement], _ needed: Int, _ scripts: ConnectionScripts
-    ) async -> [Acknowledgement] {
-        var missing: [Acknowledgement] = []
-        var (start, left) = (0, needed)
-        while start < acknowledgements.count, left > 0 {
-            let part = acknowledgements[start..<min(start + Self.maxAtOnce, acknowledgements.count)]
-            start = part.endIndex
+    ) async -> [Acknowledgement]? {
+        let missing = await MissingConfirmations(among: acknowledgements, needed: needed) { part in
             let answer = await scripts.run(
                 Scripts.acknowledged, keys: part.map { partition.keys.box($0.mailbox) },
                 arguments: part.flatMap { [.integer($0.cursor.index), .string($0.device)] })
-            guard case .reply(let reply) = answer, let numbers = reply.array?.compactMap(\.integer) else { break }
-            let found = Set(numbers)
-            for (number, acknowledgement) in part.enumerated() {
-                if found.contains(number + 1) {
-                    missing.append(acknowledgement)
-                    left = needed
-                } else {
-                    left -= 1
-                }
-            }
+            guard case .reply(let reply) = answer, let numbers = reply.array?.compactMap(\.integer) else { return nil }
+            let missing = Set(numbers)
+            return part.indices.map { missing.contains($0 + 1) }
         }
-        return missing
+        return missing.map { $0.positions.map { acknowledgements[$0] } }
     }
 
-    /// - Returns: for each, whether Redis has it now. It does not if the message is lost: its copy has another place.
+    private enum Outcome {
+        case done
+        /// The message is lost, and its copy has another place, or the device was forgotten.
+        case refused
+        /// It is looked for again on the next connection.
+        case interrupted
+    }
+
     private func acknowledge(
         _ acknowledgements: ArraySlice<Acknowledgement>, _ scripts: ConnectionScripts
-    ) async -> [(Acknowledgement, Bool)] {
-        await withTaskGroup(of: (Acknowledgement, Bool).self) { group in
+    ) async -> [(Acknowledgement, Outcome)] {
+        await withTaskGroup(of: (Acknowledgement, Outcome).self) { group in
             for acknowledgement in acknowledgements {
                 // A device that was forgotten meanwhile must not become known by this.
                 let arguments = partition.listenArguments(
@@ -104,10 +100,13 @@ final class AcknowledgementMemory: Sendable {
                     cursor: acknowledgement.cursor, maxMessages: 0, maxBytes: 1)
                 let keys = partition.keys.scriptKeys(acknowledgement.mailbox)
                 group.addTask { [partition] in
-                    guard case .reply(let reply) = await scripts.run(Scripts.listen, keys: keys, arguments: arguments),
-                        let reply = try? ReadReply(reply, partitions: partition.total)
-                    else { return (acknowledgement, false) }
-                    return (acknowledgement, reply.status == .ok)
+                    switch await scripts.run(Scripts.listen, keys: keys, arguments: arguments) {
+                    case .interrupted: return (acknowledgement, .interrupted)
+                    case .refused: return (acknowledgement, .refused)
+                    case .reply(let reply):
+                        let status = (try? ReadReply(reply, partitions: partition.total))?.status
+                        return (acknowledgement, status == .ok ? .done : .refused)
+                    }
                 }
             }
             return await group.reduce(into: []) { $0.append($1) }

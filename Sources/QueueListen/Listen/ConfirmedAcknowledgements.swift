@@ -4,10 +4,13 @@ import DequeModule
 
 /// The last confirmed acknowledgement of each device of this process, in the mailboxes of one partition.
 struct ConfirmedAcknowledgements: ConfirmationLog {
-    struct Acknowledgement: Sendable, Equatable {
+    struct Acknowledgement: ConfirmedRequest, Equatable {
         let mailbox: String
         let device: String
         let cursor: Cursor
+
+        var recordCount: Int { 1 }
+        var isInOrder: Bool { true }
     }
 
     private struct Key: Hashable {
@@ -58,9 +61,9 @@ struct ConfirmedAcknowledgements: ConfirmationLog {
         }
     }
 
-    /// The acknowledgements, the latest first.
-    var latestFirst: [Acknowledgement] {
-        order.reversed().compactMap { entry in
+    /// The acknowledgements, the oldest first.
+    var oldestFirst: [Acknowledgement] {
+        order.compactMap { entry in
             acknowledgements[entry.key].flatMap { $0.serial == entry.serial ? $0.acknowledgement : nil }
         }
     }

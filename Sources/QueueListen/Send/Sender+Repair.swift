@@ -21,7 +21,7 @@ extension Sender {
             state.repairCount += 1
             state.places.forgetConfirmed()
             if state.isRepairing { return state.repairCount }
-            if state.sends.sends.isEmpty { return nil }
+            if state.sends.isEmpty { return nil }
             state.isRepairing = true
             Task { await repair() }
             return state.repairCount
@@ -38,7 +38,7 @@ extension Sender {
                 sends += state.sends.takeAll()
                 return state.repairCount
             }
-            let round = Round(count: count, isAnswered: await areAnswered(sends))
+            let round = Round(count: count, missing: await findMissing(sends))
             messageCount += await check(&sends, round)
             // If there was a reason for another repair meanwhile, it begins with the first send again.
         } while !endRepair(sends, after: count)
@@ -49,8 +49,8 @@ extension Sender {
     private struct Round {
         /// The number of reasons for a repair.
         var count: Int
-        /// For each send, whether Redis has its answer.
-        var isAnswered: [Bool]
+        /// The sends whose answers Redis lacks.
+        var missing: MissingConfirmations
     }
 
     /// Checks sends in their order, and removes those that cannot be sent again.
@@ -64,7 +64,7 @@ extension Sender {
                 checked += sends[position...]
                 break
             }
-            switch round.isAnswered[position] ? .isThere : await sendAgain(send, round) {
+            switch round.missing.contains(position) ? await sendAgain(send, round) : .isThere {
             case .isThere:
                 forgetPlaces(of: send)
                 checked.append(send)
@@ -124,34 +124,24 @@ extension Sender {
         }
     }
 
-    /// Whether Redis has the answers to sends, as far as it replies.
-    ///
-    /// A server has a beginning of what was carried out. So if it has all of the last answers, it has the others as well:
-    /// this asks from the last one on. The order of confirmations differs from that by the sends under way at once.
-    private func areAnswered(_ sends: [ConfirmedSend]) async -> [Bool] {
-        var isAnswered = sends.map { _ in true }
-        var (end, needed) = (sends.count, state.withLock { max($0.maxAttempts, 128) })
-        while end > 0, needed > 0 {
-            let start = max(0, end - 256)
-            let commands = sends[start..<end].map { send -> RedisCommand in
+    /// Looks for sends whose answers Redis lacks. Where it does not reply, they count as missing.
+    private func findMissing(_ sends: [ConfirmedSend]) async -> MissingConfirmations {
+        let needed = state.withLock { max($0.maxAttempts, 128) }
+        let missing = await MissingConfirmations(among: sends, needed: needed) { part in
+            let commands = part.map { send -> RedisCommand in
                 var field = PackedBytes()
                 field.uint16(send.request.place ?? 0)
                 return ["HGET", .string(partition.keys.sent(send.request.sender)), .bytes(field.bytes)]
             }
             let replies = try? await redis.pipeline(commands, timeout: configuration.callTimeout)
-            for position in (start..<end).reversed() {
+            return part.enumerated().map { position, send in
                 // A stored answer begins with the number of its request.
-                var answer = ByteReader(replies?[position - start].bytes ?? [])
-                isAnswered[position] = answer.number() ?? 0 >= sends[position].request.number
-                if !isAnswered[position] {
-                    needed = state.withLock { max($0.maxAttempts, 128) }
-                } else if sends[position].isInOrder {
-                    needed -= 1
-                }
+                var answer = ByteReader(replies?[position].bytes ?? [])
+                return answer.number() ?? 0 < send.request.number
             }
-            end = start
         }
-        return isAnswered
+        guard let missing else { preconditionFailure("each question has an answer") }
+        return missing
     }
 
     // MARK: Send again

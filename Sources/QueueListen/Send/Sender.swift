@@ -45,7 +45,11 @@ final class Sender: Sendable {
         let largest = SendRequest.maxBytes * 2
         let maxBytes = max(
             configuration.repairBytes / configuration.partitions, min(configuration.repairBytes, largest))
-        state = Locked(State(sends: ConfirmedSends(maxBytes: maxBytes, maxAge: configuration.repairTime)))
+        let placed = Self.placedRequest(of: name, configuration)
+        let sends = ConfirmedSends(
+            maxBytes: maxBytes, maxAge: configuration.repairTime, placed: placed,
+            answerLifetime: Self.answerLifetime(of: placed, configuration))
+        state = Locked(State(sends: sends))
         let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] _ in
             self?.repairLosses()
         }
@@ -75,12 +79,18 @@ final class Sender: Sendable {
         // Whether it succeeds or fails, no later attempt of this call uses the place.
         defer { if let place { state.withLock { $0.places.release(place) } } }
         let ownID = "\(name)-\(number)"
-        let scriptRequest = SendScriptRequest(
-            sender: place == nil ? ownID : name, number: number, place: place,
-            // The server may keep an answer for half of this time: the expiry is that of all places together.
-            answerLifetime: configuration.ownIDLifetime * 2, fingerprint: "0")
+        var scriptRequest = Self.placedRequest(of: place == nil ? ownID : name, configuration)
+        (scriptRequest.number, scriptRequest.place) = (number, place)
         let firstIndices = try await deliver(request.encoded(id: ownID), scriptRequest, writes, until: end)
         return Receipt(id: ownID, request, firstIndices, durability)
+    }
+
+    /// A request without an id of the caller's, but for its number and place.
+    private static func placedRequest(
+        of sender: String, _ configuration: PostOfficeConfiguration
+    ) -> SendScriptRequest {
+        // The server may keep an answer for half of this time: the expiry is that of all places together.
+        SendScriptRequest(sender: sender, answerLifetime: configuration.ownIDLifetime * 2, fingerprint: "0")
     }
 
     // MARK: Parts of a cross-partition send
@@ -331,7 +341,11 @@ final class Sender: Sendable {
     }
 
     /// The time for which Redis certainly keeps the answer to a request.
-    func answerLifetime(of request: SendScriptRequest) -> Duration {
+    func answerLifetime(of request: SendScriptRequest) -> Duration { Self.answerLifetime(of: request, configuration) }
+
+    private static func answerLifetime(
+        of request: SendScriptRequest, _ configuration: PostOfficeConfiguration
+    ) -> Duration {
         let lifetime = min(request.answerLifetime / 2, configuration.ownIDLifetime)
         // The answers to the parts of a finished send are kept as long as the send's.
         return if case .part = request.mode { min(lifetime, configuration.sendIDLifetime / 2) } else { lifetime }

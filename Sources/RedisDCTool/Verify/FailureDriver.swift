@@ -30,6 +30,7 @@ struct FailureDriver: Sendable {
             let begin = Recorder.now
             let kind = try await deployment.failOver(&choices)
             recorder.record(Event(.failover, at: begin, process: recorder.process, note: kind))
+            recorder.record(Event(.healthy, at: Recorder.now, process: recorder.process))
             if number % 3 == 0 {
                 let place = Int.random(in: 0..<processes, using: &choices)
                 try await workers.replace(at: place) { process in

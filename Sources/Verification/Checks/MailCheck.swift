@@ -12,10 +12,25 @@ struct MailCheck {
     private var streams: [String: [MailStream]] = [:]
     private let announcements: Announcements
 
+    /// From the beginning of each failover until the deployment was healthy: meanwhile there may be others, for which nobody
+    /// has asked.
+    private static func failovers(_ events: [Event]) -> [ClosedRange<UInt64>] {
+        var failovers: [ClosedRange<UInt64>] = []
+        let changes = events.filter { $0.kind == .failover || $0.kind == .healthy }
+        for event in changes.sorted(by: { $0.time < $1.time }) {
+            if event.kind == .failover {
+                failovers.append(event.time...event.time)
+            } else if let last = failovers.popLast() {
+                failovers.append(last.lowerBound...event.time)
+            }
+        }
+        return failovers
+    }
+
     init(_ events: [Event], _ announcements: Announcements) {
         self.announcements = announcements
         var all: [String: [String: MailStream]] = [:]
-        let failovers = events.filter { $0.kind == .failover }.map(\.time)
+        let failovers = Self.failovers(events)
         for event in events {
             guard let mailbox = event.resource, let device = event.device else { continue }
             all[mailbox, default: [:]][

@@ -54,12 +54,12 @@ struct MailStream {
     private var highest: [Substring: (Int, Int)] = [:]
     /// What the present reader has received.
     private var own: Set<String> = []
-    private let failovers: [UInt64]
+    private let failovers: [ClosedRange<UInt64>]
     /// 10 s: how much later than a failover it may be recorded.
     private static let notice: UInt64 = 10_000_000_000
 
-    /// - Parameter failovers: their times.
-    init(name: String, failovers: [UInt64] = []) { (self.name, self.failovers) = (name, failovers) }
+    /// - Parameter failovers: the times of each, until the deployment was healthy again.
+    init(name: String, failovers: [ClosedRange<UInt64>] = []) { (self.name, self.failovers) = (name, failovers) }
 
     mutating func add(_ event: Event, kills killTimes: [Int: UInt64]) {
         switch event.kind {
@@ -89,7 +89,8 @@ struct MailStream {
     private mutating func receive(_ index: Int, _ message: String, _ time: UInt64) {
         checks += 1
         let isAgain = !received.insert(message).inserted
-        if failovers.contains(where: { Announcements.follows(time + Self.notice, $0) }) {
+        let latest = time + Self.notice
+        if failovers.contains(where: { $0.lowerBound <= latest && latest <= $0.upperBound + Announcements.window }) {
             receiveAfterFailover(message, time, isAgain)
             return
         }

@@ -94,6 +94,24 @@ extension GameServicesTests {
             }
         }
 
+        @Test("a repair that is interrupted goes on with the next connection, also behind much that was repaired")
+        func interrupted() async throws {
+            try await withNodes { servers, one, _ in
+                try await servers.cutReplication()
+                try await one.enqueue("alice", rating: 0, properties: ["map": "first"])
+                try await one.enqueue("bob", rating: 0, properties: ["map": "second"])
+                // More outcomes than a comparison needs in a row, and they are repeated before all tickets.
+                for number in 0..<150 {
+                    try await one.enqueue("carol", rating: 0, ticket: "c\(number)")
+                    #expect(try await one.cancel("c\(number)") == .cancelled)
+                }
+                await servers.proxy.dropNextReply(matching: "first")
+                await servers.promote()
+                #expect(try await one.counts().waiting == 2)
+                #expect(servers.proxy.counters.droppedReplies == 1)
+            }
+        }
+
         @Test("a lost match whose ticket is in another match is reported, and nothing is overwritten")
         func otherMatch() async throws {
             try await withNodes { servers, one, two in

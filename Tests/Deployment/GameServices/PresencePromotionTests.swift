@@ -81,6 +81,47 @@ extension GameServicesTests {
             }
         }
 
+        @Test("an update finds the version of its object again, also between changes that others repeat")
+        func mixed() async throws {
+            try await withBuckets { servers, one, two, replica in
+                try await servers.cutReplication()
+                let bob = try await two.connect(user: "bob", client: "phone")
+                for number in 0..<300 { try await two.put("of bob \(number)", "1", owner: bob) }
+                let alice = try await one.connect(user: "alice", client: "phone")
+                let version = try await one.put("object", "1", owner: alice)
+                // Their results have the version of the last change, which is that of the object now, and is not later.
+                for number in 0..<200 { _ = try await one.connect(user: "alice", client: "\(number)") }
+                try await one.update("object", Array("2".utf8), version: version)
+                await servers.promote()
+                try await one.put("after", "1", owner: alice)
+                #expect(try await texts(replica)["object"] == "2")
+                try await until("the other one has repeated all") { try await texts(replica).count == 302 }
+            }
+        }
+
+        @Test("an update finds the version of its object again in a second repair, and in one that is interrupted")
+        func again() async throws {
+            try await withBuckets { servers, one, _, _ in
+                let alice = try await one.connect(user: "alice", client: "phone")
+                try await servers.cutReplication()
+                var version = try await one.put("object", "1", owner: alice)
+                for number in 2...20 {
+                    version = try await one.update("object", Array("\(number)".utf8), version: version)
+                }
+                // The connection ends in the middle of the repetitions.
+                await servers.proxy.dropNextReply(matching: "object10")
+                await servers.promote()
+                try await one.put("after", "1", owner: alice)
+                #expect(servers.proxy.counters.droppedReplies == 1)
+                #expect(try await texts(one) == ["object": "20", "after": "1"])
+                // The session begins again from its first batch.
+                try await withTestClient(url: servers.url) { _ = try await $0.send("FLUSHALL") }
+                try await until("everything is repeated") {
+                    try await texts(one) == ["object": "20", "after": "1"]
+                }
+            }
+        }
+
         @Test("a session that the replica does not know at all begins again with everything")
         func session() async throws {
             try await withBuckets { servers, one, _, replica in

@@ -20,20 +20,10 @@ func errorOf(_ body: () async throws -> Void) async -> GameServiceError? {
 func cost(
     _ redis: RedisClient, _ body: () async throws -> Void
 ) async throws -> (commands: [String: Int], scripts: Int) {
-    let before = try await commandCounts(redis)
+    let before = try await redis.callCounts()
     try await body()
-    var difference = try await commandCounts(redis).merging(before) { $0 - $1 }
+    var difference = try await redis.callCounts().merging(before) { $0 - $1 }
     let scripts = difference["evalsha", default: 0] + difference["eval", default: 0]
     for name in ["info", "eval", "evalsha"] { difference[name] = nil }
     return (difference.filter { $0.value != 0 }, scripts)
-}
-
-private func commandCounts(_ redis: RedisClient) async throws -> [String: Int] {
-    let stats = try await redis.send("INFO", "commandstats").string ?? ""
-    var counts: [String: Int] = [:]
-    for line in stats.split(whereSeparator: \.isNewline) where line.hasPrefix("cmdstat_") {
-        let parts = line.dropFirst(8).split(separator: ":calls=")
-        counts[String(parts[0])] = parts[1].split(separator: ",").first.flatMap { Int($0) }
-    }
-    return counts
 }

@@ -37,16 +37,6 @@ extension RedisClient {
         try await send("PUBSUB", "CHANNELS").array?.compactMap(\.string).sorted() ?? []
     }
 
-    /// Returns how often the server has run a command.
-    func calls(of command: String) async throws -> Int {
-        var name = command.lowercased()
-        // Redis 6.2 counts a command with all of its subcommands.
-        if !(try await ServerFeatures.has(command: name)) { name = String(name.prefix { $0 != "|" }) }
-        let statistics = try await info("cmdstat_\(name)") ?? ""
-        let calls = statistics.split(separator: ",").first { $0.hasPrefix("calls=") }
-        return calls.flatMap { Int($0.dropFirst("calls=".count)) } ?? 0
-    }
-
     /// Returns the number of connections with subscriptions.
     func subscriptionConnections() async throws -> Int {
         let list = try await send("CLIENT", "LIST", "TYPE", "pubsub").string ?? ""

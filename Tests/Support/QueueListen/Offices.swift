@@ -21,14 +21,6 @@ func withOffice<Result>(
     }
 }
 
-/// The number of scripts that the server has run.
-func scriptCount(_ redis: RedisClient) async throws -> Int {
-    let stats = try await redis.send("INFO", "commandstats").string ?? ""
-    return stats.split(whereSeparator: \.isNewline).filter { $0.hasPrefix("cmdstat_eval") }.reduce(0) {
-        $0 + ($1.split(separator: ",").first?.split(separator: "=").last.flatMap { Int($0) } ?? 0)
-    }
-}
-
 /// Returns the error that `body` throws, if it is a `QueueListenError`.
 func errorOf(_ body: () async throws -> Void) async -> QueueListenError? {
     do {

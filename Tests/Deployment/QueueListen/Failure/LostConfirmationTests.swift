@@ -9,8 +9,10 @@ import Testing
 @testable import QueueListenTestSupport
 
 extension QueueListenTests.FailureTests {
-    @Test("what devices have acknowledged and a promoted replica lacks is acknowledged again, before anybody reads")
-    func lostAcknowledgements() async throws {
+    @Test(
+        "what devices have acknowledged and a promoted replica lacks is acknowledged again, before anybody reads",
+        arguments: [false, true])
+    func lostAcknowledgements(isInterrupted: Bool) async throws {
         try await withReplicatedServers { servers in
             try await withRedisClient(url: servers.url) { redis in
                 try await withPostOffice(redis: redis) { office in
@@ -28,9 +30,12 @@ extension QueueListenTests.FailureTests {
                         let isKnown = try await office.mailbox(name).acknowledge(cursors[name]!, device: "phone")
                         #expect(isKnown)
                     }
+                    // The connection ends in the middle of the repetitions, and they go on with the next one.
+                    if isInterrupted { await servers.proxy.dropNextReply(matching: "mail:alice 150") }
                     await servers.promote()
                     // The first call on the new connection.
                     let delivery = try await office.mailbox(names[0]).look(device: "phone")
+                    #expect(servers.proxy.counters.droppedReplies == (isInterrupted ? 1 : 0))
                     #expect(delivery.messages.isEmpty)
                     for name in names {
                         let phone = try await office.mailbox(name).devices().first { $0.name == "phone" }
