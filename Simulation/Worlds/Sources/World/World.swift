@@ -32,6 +32,8 @@ public final class World {
     var exploration: Exploration?
     /// The events of interest, the last ones first to be forgotten.
     private(set) var timeline: [String] = []
+    /// So many of the last events are kept at least.
+    public var lastEventCount = 200
     /// The number of events so far.
     public internal(set) var events = 0
     /// The number of scripts that the server has run.
@@ -145,7 +147,7 @@ public final class World {
     /// Notes an event of interest.
     func note(_ text: @autoclosure () -> String) {
         timeline.append("\(Double(now) / 1_000_000) \(text())")
-        if timeline.count > 400 { timeline.removeFirst(200) }
+        if timeline.count > 2 * lastEventCount { timeline.removeFirst(lastEventCount) }
     }
 
     /// The number of effects that the server had when a process ended last.

@@ -69,6 +69,8 @@ struct Simulate: ParsableCommand {
     var known: String?
     @Flag(help: "The scripts that the server runs are among the events.")
     var scripts = false
+    @Option(help: "Print so many of the last events; without it 60, or 200 with --scripts.")
+    var last: Int?
     @Flag(help: "Print the last events also if all promises were kept.")
     var verbose = false
 
@@ -83,6 +85,7 @@ struct Simulate: ParsableCommand {
             let plan = try plan(current)
             let world = World(seed: current, plan: plan, alteredScripts: alteration.alter)
             world.notesScripts = scripts
+            world.lastEventCount = max(200, last ?? 0)
             if history != nil { world.keepHistory() }
             world.run()
             if let history { try write(world.historyLines, world.historyHeader(seed: current), to: history) }
@@ -109,7 +112,9 @@ struct Simulate: ParsableCommand {
         try (text + [UInt8(ascii: "\n")]).write(to: URL(fileURLWithPath: path))
     }
 
-    private func show(_ world: World) { for line in world.lastEvents.suffix(scripts ? 200 : 60) { print(line) } }
+    private func show(_ world: World) {
+        for line in world.lastEvents.suffix(last ?? (scripts ? 200 : 60)) { print(line) }
+    }
 
     /// Reports a broken promise: the smallest world found, its last events, and how to see it again.
     private func report(_ found: Shrinker.Finding) throws {

@@ -18,7 +18,7 @@ extension MailLedger {
         if let old, let new, new.seen <= old.seen, new.polls != old.polls || new.index != old.index {
             fail("\(name): \(request.device) was seen again, but at the same time")
         }
-        forgetUnseen(name, request, before, milliseconds)
+        forgetUnseen(name, request, before, after, milliseconds)
         var mine =
             boxes[name]!.devices[request.device] ?? Device(acknowledged: after.from, tag: after.fromTag, since: now)
         if let before, boxes[name]!.devices[request.device] == nil {
@@ -60,11 +60,13 @@ extension MailLedger {
         "epoch \(record.epoch), \(record.from) to \(record.last)"
     }
 
-    /// The other devices that have not been seen for their time are forgotten.
-    private mutating func forgetUnseen(_ name: String, _ request: MailListen, _ record: MailRecord?, _ now: Int) {
-        let ttl = record?.limits.map { $0.deviceTTL?.wholeMilliseconds ?? 0 } ?? request.deviceTTL
-        for device in record?.devices ?? [] where ttl > 0 && device.name != request.device && device.seen + ttl <= now {
-            boxes[name]!.devices[device.name] = nil
+    /// The other devices that have not been seen for their time are forgotten, unless nothing changes in the mailbox.
+    private mutating func forgetUnseen(
+        _ name: String, _ request: MailListen, _ before: MailRecord?, _ after: MailRecord, _ now: Int
+    ) {
+        let ttl = before?.limits.map { $0.deviceTTL?.wholeMilliseconds ?? 0 } ?? request.deviceTTL
+        for device in before?.devices ?? [] where ttl > 0 && device.name != request.device && device.seen + ttl <= now {
+            if after.device(device.name) == nil { boxes[name]!.devices[device.name] = nil }
         }
     }
 
