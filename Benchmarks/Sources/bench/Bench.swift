@@ -72,6 +72,14 @@ struct Bench {
                 try await ConditionHandoff.run(
                     url: url, rounds: count, prefix: prefix, placement: placement, isPeer: job == "condition-peer"))
         case "candidate": try await Failover.run(url: url, prefix: prefix)
+        case "repair":
+            guard let operation = arguments.dropFirst(4).first.flatMap(RepairCost.Operation.init) else {
+                throw BenchError("usage: bench repair URL PAIRS PREFIX pinned|global send|signal [control]")
+            }
+            let isControl = arguments.last == "control"
+            report(
+                try await RepairCost.run(
+                    url: url, operation, pairs: count, isControl: isControl, prefix: prefix, placement: placement))
         case "spread-pairs", "spread-sends", "spread-tokens", "spread-tokens-peer":
             try await spread(job, url, count, prefix, placement, Array(arguments.dropFirst(4)))
         default: try await mail(job, url, count, prefix, placement, Array(arguments.dropFirst(4)))

@@ -9,7 +9,7 @@ struct Plan {
         case send, receipt, listeners, drain
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
-        case services
+        case services, repair
         case sentinel, cluster
         case clusterCost = "cluster-cost"
         case serverCost = "server-cost"
@@ -98,6 +98,7 @@ struct Plan {
         case .mailMemory: try mailMemory(server.url, &table)
         case .mailCrowd: try mailCrowd(server.url, &table)
         case .services: try await services(server, &table)
+        case .repair: try repair(server.url, &table)
         case .sentinel: try await sentinel(&table)
         case .cluster: try await cluster(server, &table)
         case .clusterCost: try await clusterCost(&table)

@@ -29,18 +29,22 @@ struct Sizes {
     /// Entries of the larger leaderboard, and operations on each one.
     var entries: Int
     var boardOperations: Int
+    /// Pairs of rounds with and without a memory for failovers.
+    var repairPairs: Int
 
     static let full = Sizes(
         handoffs: 20_000, pushes: 640_000, fanOuts: 100, pairs: 20_000, manyPairs: 128_000, requests: 10_000,
         waiters: 10_000, contention: 3, crowdRounds: 5000, crowds: [10, 1000, 100_000],
         rounds: 3000, operations: 400, failovers: 3, moves: 20,
         sends: 128_000, listeners: 100_000, messages: 200_000, storedMessages: 1_000_000,
-        entries: 1_000_000, boardOperations: 64_000)
+        entries: 1_000_000, boardOperations: 64_000,
+        repairPairs: 150)
 
     static let quick = Sizes(
         handoffs: 2000, pushes: 64_000, fanOuts: 10, pairs: 2000, manyPairs: 12_800, requests: 5000, waiters: 1000,
         contention: 0.5, crowdRounds: 500, crowds: [10, 1000, 10_000], rounds: 300, operations: 40,
         failovers: 1, moves: 5, sends: 12_800, listeners: 10_000,
         messages: 20_000,
-        storedMessages: 100_000, entries: 100_000, boardOperations: 6_400)
+        storedMessages: 100_000, entries: 100_000, boardOperations: 6_400,
+        repairPairs: 1)
 }

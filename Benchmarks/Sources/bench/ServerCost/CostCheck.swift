@@ -18,12 +18,16 @@ struct CostRecord: Codable {
 
     /// Counts operations.
     ///
-    /// - Parameter isCheck: whether to count only what is compared with the record, and less often: exact to a percent,
-    ///   which is less than the slack.
-    static func counted(isCheck: Bool) async throws -> CostRecord {
+    /// - Parameters:
+    ///   - isCheck: whether to count only what is compared with the record, and less often: exact to a percent, which is
+    ///     less than the slack.
+    ///   - only: the operation to count; `nil` for all.
+    @discardableResult
+    static func counted(isCheck: Bool, only: ServerCost? = nil) async throws -> CostRecord {
         var figures: [Figure] = []
         var unit = 1.0
-        for cost in ServerCost.allCases where !isCheck || cost.isCompared || cost == .unit {
+        let all = ServerCost.allCases.filter { !isCheck || $0.isCompared || $0 == .unit }
+        for cost in all where only == nil || cost == .unit || cost == only {
             let count = isCheck ? max(10, cost.count / 4) : cost.count
             let instructions = try await CountedServer.perOperation(count) { try await cost.run($0, $1) }
             if cost == .unit { unit = instructions }
@@ -50,12 +54,18 @@ struct CostRecord: Codable {
         return found
     }
 
-    /// `bench server-cost --check FILE`, `--record FILE` or `--longest`.
+    /// `bench server-cost --check FILE`, `--record FILE`, `--only NAME` or `--longest`.
     static func run(_ arguments: [String]) async throws {
         guard CountedServer.isAvailable else { throw BenchError("valgrind is missing") }
         if arguments == ["--longest"] { return try await LongestScript.check() }
+        if arguments.count == 2, arguments[0] == "--only", let cost = ServerCost(rawValue: arguments[1]) {
+            try await counted(isCheck: true, only: cost)
+            return
+        }
         guard arguments.count == 2, ["--check", "--record"].contains(arguments[0]) else {
-            throw BenchError("usage: bench server-cost --check FILE | --record FILE | --longest")
+            let names = ServerCost.allCases.map { "\n  \($0.rawValue)" }.joined()
+            throw BenchError(
+                "usage: bench server-cost --check FILE | --record FILE | --only NAME | --longest\nnames:\(names)")
         }
         let file = URL(fileURLWithPath: arguments[1])
         let new = try await counted(isCheck: arguments[0] == "--check")

@@ -49,12 +49,12 @@ enum ServerCost: String, CaseIterable {
         }
     }
 
-    /// The factor by which its ratio may exceed the recorded one. How many confirmations of a hand-off share a script, how
-    /// many ticks of a matchmaker come in between, and whether a reply overtakes the message of a leave, depends on time, and
-    /// so on the load of the machine.
+    /// The factor by which its ratio may exceed the recorded one. How many confirmations of a hand-off share a script,
+    /// whether the message of an open barrier overtakes the reply to one of its arrivals, how many ticks of a matchmaker come
+    /// in between, and whether a reply overtakes the message of a leave, depends on time, and so on the load of the machine.
     var slack: Double {
         switch self {
-        case .handOff, .match, .presenceLeave: 1.15
+        case .handOff, .barrierArrival, .match, .presenceLeave: 1.15
         default: 1.05
         }
     }
