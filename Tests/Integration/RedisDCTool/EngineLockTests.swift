@@ -249,9 +249,7 @@ struct EngineLockTests {
     /// The number of script calls that the server has run.
     private func scriptCalls(_ tool: EngineTool) async throws -> Int {
         try await withRedisClient(url: tool.server.unixURL) { redis in
-            let text = try await redis.send("INFO", "commandstats").string ?? ""
-            let line = text.split(separator: "\r\n").first { $0.hasPrefix("cmdstat_evalsha:") } ?? ""
-            return line.split(separator: ",").first.flatMap { Int($0.drop { $0 != "=" }.dropFirst()) } ?? 0
+            try await redis.calls(of: "evalsha")
         }
     }
 

@@ -130,33 +130,38 @@ extension PrimitiveTests {
             try await withCoordinators { _, one, two, redis in
                 let locality = Locality.cohort(limit: limit)
                 let visits = Visits()
+                // Everybody waits before the first turn begins, so the processes wait for each other until one has had all
+                // its turns.
+                let gate = try await one.mutex("m").lock()
                 try await withThrowingTaskGroup(of: Void.self) { group in
                     for (owner, node) in [("one", one), ("two", two)] {
-                        for _ in 0..<6 {
+                        let mutex = try node.mutex("m", locality: locality)
+                        for _ in 0..<240 {
                             group.addTask {
-                                let mutex = try node.mutex("m", locality: locality)
-                                for _ in 0..<40 {
-                                    try await mutex.withLock { lease in
-                                        await visits.enter(owner, lease.fence)
-                                        await visits.leave()
-                                    }
+                                try await mutex.withLock { lease in
+                                    await visits.enter(owner, lease.fence)
+                                    await visits.leave()
                                 }
                             }
                         }
+                        try await until("all of \(owner) wait") { mutex.cohort?.waiterCount == 240 }
                     }
+                    try await until("a claim of each process waits") {
+                        try await one.inspect("m")?.waiterCount == 2
+                    }
+                    try await gate.release()
                     try await group.waitForAll()
                 }
                 let owners = await visits.owners
                 #expect(owners.count == 480)
                 #expect(await visits.hasGrowingFences)
                 #expect(await visits.overlaps == 0)
-                // In the middle, when tasks of both processes wait, the turns of one end after `limit`.
-                var runs: [Int] = [0]
-                for (last, owner) in zip(owners[100..<300], owners[101..<301]) {
-                    runs[runs.count - 1] += 1
-                    if last != owner { runs.append(0) }
+                var runs: [Int] = []
+                for (index, owner) in owners.enumerated() {
+                    if index > 0, owners[index - 1] == owner { runs[runs.count - 1] += 1 } else { runs.append(1) }
                 }
-                #expect(runs.dropFirst().dropLast().allSatisfy { $0 <= limit }, "\(runs)")
+                // In the last run, the other process does not wait any more.
+                #expect(runs.dropLast().allSatisfy { $0 <= limit }, "\(runs)")
                 try await Audit(redis).check()
             }
         }

@@ -83,10 +83,11 @@ extension PrimitiveTests {
                 var configuration = longTTL
                 configuration.pollInterval = .seconds(3600)
                 let coordinator = try Coordinator(
-                    redis: redis, namespace: "default", configuration: configuration, clock: time.clock)
+                    redis: WithoutSubscriptions(redis: redis), namespace: "default", configuration: configuration,
+                    clock: time.clock)
                 let seen = Leaders(try coordinator.election("e"))
-                try await until("the observer has read, and sleeps until the next poll") {
-                    await seen.last == .some(nil) && time.sleeps == [.seconds(3600)]
+                try await until("the observer has read, and sleeps until it polls and until it subscribes again") {
+                    await seen.last == .some(nil) && time.sleeps == [.seconds(3600), .seconds(3600)]
                 }
                 try await withCoordinator(redis: other, configuration: longTTL) { node in
                     // The mutex of the election: locking it publishes nothing.
@@ -112,4 +113,13 @@ private final class SlowPublisher: RedisDecorator {
         while !mayPublish.isSet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(10)) }
         return try await redis.publish(payload, to: channel)
     }
+}
+
+/// A Redis to whose channels nobody can subscribe: a subscription that begins late is a reason to read, too.
+private struct WithoutSubscriptions: RedisDecorator {
+    let redis: RedisClient
+
+    func subscribe(
+        to topics: [SubscriptionTopic], buffer: SubscriptionBuffer
+    ) async throws(RedisError) -> Subscription { throw RedisError(.notPermitted, "the test permits no channel") }
 }

@@ -1,5 +1,6 @@
 // Durabilities that a server cannot confirm.
 import Hiredis
+import RedisDCTesting
 import TestSupport
 import Testing
 
