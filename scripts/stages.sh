@@ -13,6 +13,7 @@
 #   # uses: the packages without which the stage is skipped
 #   # beside: the niceness with which it runs beside the following stages, until one needs it
 #   # alone: yes, if nothing may run beside it
+#   # within: how many seconds it takes on a slow machine, if a run that has a time (`--within`) may leave it out
 #
 # It is called with the folder of the run. What it prints about its result is indented by four spaces.
 
@@ -24,6 +25,9 @@ stages="$root/scripts/stages"
 stage_name=""
 # The processes of the stages that run beside others: NAME:PROCESS:WATCHER:START.
 besides=""
+# The time of the run in seconds, if it has one, and the stages for which not enough of it was left.
+within="${within:-}"
+left_out=""
 # The process that ends the current stage at its limit, while there is one.
 watcher=""
 stage_start=0
@@ -63,9 +67,25 @@ select_needed() {
     done
 }
 
-# run_stage STAGE: runs it, or begins it if it runs beside others. Returns its status.
+# has_time STAGE: whether enough is left of the time of the run for a stage that may be left out, and no stage was that it needs.
+has_time() {
+    local needed seconds
+    for needed in $(header "$1" needs); do
+        case " $left_out " in *" $needed "*) return 1 ;; esac
+    done
+    seconds="$(header "$1" within)"
+    [ -z "$within" ] || [ -z "$seconds" ] || [ $((SECONDS + seconds)) -le "$within" ]
+}
+
+# run_stage STAGE: runs it, or begins it if it runs beside others, or leaves it out. Returns its status.
 run_stage() {
     local name="$1" niceness needed status=0
+    if ! has_time "$name"; then
+        left_out="$left_out$name "
+        printf '\n==> %s: left out, because too little of the time is left\n' "$name"
+        table="$table$(printf '%-20s %14s %7s  %s' "$name" "" "" "left out")"$'\n'
+        return
+    fi
     niceness="$(header "$name" beside)"
     for needed in $(beside_names); do
         case " $(header "$name" needs) $(header "$name" alone) " in
@@ -171,6 +191,7 @@ end_stages() {
     [ -z "$table" ] || printf '\n%-20s %14s %7s  %s\n%s' stage time tests result "$table"
     if [ "$1" -eq 0 ]; then
         printf '\nAll passed in %s\n' "$(duration "$SECONDS")"
+        [ -z "$left_out" ] || printf 'Left out for lack of time: scripts/test --only %s\n' "${left_out% }"
     elif [ -n "$stage_name" ]; then
         printf '\n%s in "%s"\n' "$reason" "$stage_name"
     fi
