@@ -69,7 +69,7 @@ struct Simulate: ParsableCommand {
     var known: String?
     @Flag(help: "The scripts that the server runs are among the events.")
     var scripts = false
-    @Option(help: "Print so many of the last events; without it 60, or 200 with --scripts.")
+    @Option(help: "The number of last events to print (default: 60, or 200 with --scripts).")
     var last: Int?
     @Flag(help: "Print the last events also if all promises were kept.")
     var verbose = false
