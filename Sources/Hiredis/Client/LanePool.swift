@@ -9,8 +9,19 @@ final class LanePool: Sendable {
         var since: NIODeadline
     }
 
+    private typealias Caller = CheckedContinuation<Result<RedisConnection, RedisError>, Never>
+
+    /// A lane that is being connected.
+    private struct Attempt {
+        let id: UInt64
+        let role: RedisConnection.Role
+        /// Who gets the lane; `nil` after the caller was cancelled. Then it is for the next one.
+        var caller: (id: UInt64, continuation: Caller)?
+    }
+
     private struct State {
         var idle: [Idle] = []
+        var attempts: [Attempt] = []
         /// Lanes that carry a command, are being connected, or settle an interrupted command.
         var inUse = 0
         var waits: [UInt64: BlockedWait] = [:]
@@ -42,6 +53,9 @@ final class LanePool: Sendable {
     /// For tests: the number of lanes that are in use.
     var inUseCount: Int { state.withLockedValue { $0.inUse } }
 
+    /// For tests: the number of callers that wait for a lane that is being connected.
+    var waitingCount: Int { state.withLockedValue { $0.attempts.count { $0.caller != nil } } }
+
     // MARK: Take and put back
 
     /// Returns a lane for the caller alone, which must pass it to `put` or `drop`.
@@ -50,36 +64,83 @@ final class LanePool: Sendable {
     ///   connection, and not the other way round.
     /// - Throws: `.tooManyLanes`, `.clientStopped`, `.cancelled`, and what connecting throws.
     func take(_ role: RedisConnection.Role) async throws(RedisError) -> RedisConnection {
-        if let idle = try reserve(role) { return idle }
-        return try await abandonable { [transport] () async throws(RedisError) in
-            try await RedisConnection.connect(transport, role: role)
-        } discard: { [self] lane in
-            put(lane)
-        } failed: { [self] in
-            release()
+        if let idle = takeIdle(role) { return idle }
+        let id = RedisConnection.makeID()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { caller in
+                if let refusal = connect(role, for: id, caller) { caller.resume(returning: .failure(refusal)) }
+            }
+        } onCancel: {
+            cancel(id)
+        }
+        return try result.get()
+    }
+
+    private func takeIdle(_ role: RedisConnection.Role) -> RedisConnection? {
+        state.withLockedValue { state in
+            guard !state.isStopped, state.inUse < configuration.maxLanes else { return nil }
+            while let index = state.idle.lastIndex(where: { role == .dedicated || $0.lane.role == role }) {
+                let lane = state.idle.remove(at: index).lane
+                if lane.isClosed { continue }
+                state.inUse += 1
+                instruments.lanesInUse(state.inUse)
+                return lane
+            }
+            return nil
         }
     }
 
-    private func reserve(_ role: RedisConnection.Role) throws(RedisError) -> RedisConnection? {
+    /// Lets a caller wait for a lane that is being connected for nobody, or for a new one. So callers that are cancelled one
+    /// after the other while the server is slow cost one connection, and not one each.
+    ///
+    /// - Returns: the reason not to.
+    private func connect(_ role: RedisConnection.Role, for id: UInt64, _ caller: Caller) -> RedisError? {
         let limit = configuration.maxLanes
-        let reserved: Result<RedisConnection?, RedisError> = state.withLockedValue { state in
-            if state.isStopped { return .failure(state.stopError) }
+        return state.withLockedValue { state -> RedisError? in
+            // A cancellation from here on finds the caller.
+            if Task.isCancelled { return RedisError(.cancelled, "the task was cancelled") }
+            if state.isStopped { return state.stopError }
+            if let index = state.attempts.firstIndex(where: { $0.caller == nil && $0.role == role }) {
+                state.attempts[index].caller = (id, caller)
+                return nil
+            }
             guard state.inUse < limit else {
-                return .failure(
-                    RedisError(
-                        .tooManyLanes,
-                        "all \(limit) lanes are in use by blocking commands and dedicated connections; raise maxLanes"
-                    ))
+                return RedisError(
+                    .tooManyLanes,
+                    "all \(limit) lanes are in use by blocking commands and dedicated connections; raise maxLanes")
             }
             state.inUse += 1
             instruments.lanesInUse(state.inUse)
-            while let index = state.idle.lastIndex(where: { role == .dedicated || $0.lane.role == role }) {
-                let lane = state.idle.remove(at: index).lane
-                if !lane.isClosed { return .success(lane) }
+            state.attempts.append(Attempt(id: id, role: role, caller: (id, caller)))
+            Task { [transport] in
+                do throws(RedisError) {
+                    ended(id, .success(try await RedisConnection.connect(transport, role: role)))
+                } catch { ended(id, .failure(error)) }
             }
-            return .success(nil)
+            return nil
         }
-        return try reserved.get()
+    }
+
+    /// A lane was connected, or could not be.
+    private func ended(_ id: UInt64, _ result: Result<RedisConnection, RedisError>) {
+        let caller = state.withLockedValue { state in
+            state.attempts.remove(at: state.attempts.firstIndex { $0.id == id }!).caller
+        }
+        switch result {
+        case .success(let lane): if caller == nil { put(lane) }
+        case .failure: release()
+        }
+        caller?.continuation.resume(returning: result)
+    }
+
+    /// Lets a caller that waits for a lane return. The lane is then for the next one.
+    private func cancel(_ id: UInt64) {
+        let caller = state.withLockedValue { state -> Caller? in
+            guard let index = state.attempts.firstIndex(where: { $0.caller?.id == id }) else { return nil }
+            defer { state.attempts[index].caller = nil }
+            return state.attempts[index].caller?.continuation
+        }
+        caller?.resume(returning: .failure(RedisError(.cancelled, "the task was cancelled")))
     }
 
     /// Returns a lane to the pool.

@@ -112,6 +112,38 @@ extension ServerTests {
             }
         }
 
+        @Test(
+            "waits that are cancelled while a lane is being connected leave it to the next ones",
+            arguments: [true, false])
+        func cancelledWhileConnecting(isAwaited: Bool) async throws {
+            try await withServer {
+                $0.maxLanes = 3
+            } _: { server, redis in
+                let lanes = redis.onlyNode.lanes
+                func begin() -> Task<RedisError?, Never> {
+                    Task { await redisError { _ = try await redis.block(.brpop("list"), timeout: nil) { _ in } } }
+                }
+                try await server.pause()
+                for _ in 0..<100 {
+                    let wait = begin()
+                    try await until("it waits for a lane") { lanes.waitingCount == 1 }
+                    #expect(lanes.inUseCount == 1)
+                    wait.cancel()
+                    #expect(await wait.value?.code == .cancelled)
+                }
+                let wait = isAwaited ? begin() : nil
+                if isAwaited { try await until("it waits for a lane") { lanes.waitingCount == 1 } }
+                try await server.resume()
+                if !isAwaited { try await until("the lane is kept") { lanes.inUseCount == 0 } }
+                let last = wait ?? begin()
+                try await until("it waits in Redis") { try await redis.blockedClients() == 1 }
+                #expect(lanes.inUseCount == 1)
+                _ = try await redis.send("LPUSH", "list", "a")
+                #expect(await last.value == nil)
+                try await until("the lane is back") { lanes.inUseCount == 0 }
+            }
+        }
+
         @Test("a blocking command beyond maxLanes fails, and succeeds when a lane is free")
         func cap() async throws {
             try await withServer {
