@@ -31,6 +31,12 @@ package struct MailboxKeys: Sendable {
     /// The ids of the unfinished cross-partition sends whose home is this partition.
     package var unfinishedSends: String { prefix + "splits" }
 
+    /// The record of a send that is due later, whose home is this partition.
+    package func laterRecord(_ id: String) -> String { prefix + "later:" + id }
+
+    /// The ids of the sends that are due later, and not finished, whose home is this partition.
+    package var laterSends: String { prefix + "laters" }
+
     /// The channel on which a process is notified.
     package func wakeUpChannel(of process: String) -> String { prefix + "wake:" + process }
 

@@ -55,6 +55,7 @@ public final class PostOffice: Sendable {
     private let listeners: [Listeners]
     private let senders: [Sender]
     private let crossPartitionSender: CrossPartitionSender
+    let laterSender: LaterSender
     let instruments: MailInstruments
     let clock: MonotonicClock
     private let service = ServiceRun("PostOffice")
@@ -113,9 +114,20 @@ public final class PostOffice: Sendable {
                 instruments: instruments)
         }
         self.senders = senders
-        crossPartitionSender = CrossPartitionSender(
+        let sends = RecordedSends(
             redis: redis, keyspace: keyspace, partitions: partitions, senders: senders, configuration: configuration,
             clock: clock, instruments: instruments)
+        crossPartitionSender = CrossPartitionSender(
+            redis: redis, partitions: partitions, sends: sends, configuration: configuration, clock: clock,
+            instruments: instruments)
+        let books = partitions.map {
+            LaterBook(
+                home: $0, redis: redis, connections: eventLoopRedis, configuration: configuration, clock: clock,
+                instruments: instruments)
+        }
+        laterSender = LaterSender(
+            books: books, keyspace: keyspace, sends: sends, configuration: configuration, clock: clock,
+            instruments: instruments)
     }
 
     // MARK: Run
@@ -123,15 +135,16 @@ public final class PostOffice: Sendable {
     /// Runs until the task is cancelled or a graceful shutdown begins, then ends all calls of
     /// `listen` with `.stopped`. Call it once: a second call traps.
     ///
-    /// While it runs, and only then, the post office finishes cross-partition sends that other
-    /// processes, or calls that threw, have left unfinished. Everything else works before `run()` is
+    /// While it runs, and only then, the post office carries out sends that are due later, of all
+    /// processes, and finishes cross-partition sends that other processes, or calls that threw, have
+    /// left unfinished. Everything else works before `run()` is
     /// called, `send` and `listen` included. After it has ended, `listen` throws `.stopped`, as do
     /// the sequences and receivers that use it; sends and all other operations still work.
     ///
     /// If the process dies, any running post office of the namespace finishes its recorded
     /// cross-partition sends. Messages that its readers have not acknowledged are delivered again.
     public func run() async {
-        await service.run([crossPartitionSender.run])
+        await service.run([crossPartitionSender.run, laterSender.run])
         for listeners in listeners { await listeners.stop() }
     }
 
@@ -250,11 +263,7 @@ public final class PostOffice: Sendable {
     private func send(
         _ request: SendRequest, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> Receipt {
-        if let id { try MailName.validate(id, "send id", maxBytes: 256) }
-        if case .replicated(let count) = durability, !(1...1000).contains(count) {
-            throw QueueListenError(
-                .invalidArgument, "durability is .replicated(\(count)), expected 1 to 1,000 replicas")
-        }
+        try Self.validate(id, durability)
         let homes = Set(request.recipients.map { keyspace.partition(of: $0) })
         do {
             return try await instruments.sending { () async throws(QueueListenError) in
@@ -266,9 +275,18 @@ public final class PostOffice: Sendable {
         } catch { throw Self.described(error, request) }
     }
 
+    /// - Throws: `.invalidArgument`.
+    static func validate(_ id: String?, _ durability: Durability) throws(QueueListenError) {
+        if let id { try MailName.validate(id, "send id", maxBytes: 256) }
+        if case .replicated(let count) = durability, !(1...1000).contains(count) {
+            throw QueueListenError(
+                .invalidArgument, "durability is .replicated(\(count)), expected 1 to 1,000 replicas")
+        }
+    }
+
     /// Returns the error with the recipients in its message. An error whose message already says
     /// what happened to the send is returned unchanged.
-    private static func described(_ error: QueueListenError, _ request: SendRequest) -> QueueListenError {
+    static func described(_ error: QueueListenError, _ request: SendRequest) -> QueueListenError {
         if [.mailboxFull, .notDurable, .unfinished].contains(error.code) { return error }
         let others = request.recipients.count - 1
         let recipients = "\"\(request.recipients[0])\"" + (others > 0 ? " and \(others) more" : "")

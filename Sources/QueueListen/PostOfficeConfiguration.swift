@@ -28,11 +28,15 @@ public struct PostOfficeConfiguration: Sendable {
     /// The time for which Redis keeps the answer to a send with a caller's id, at least 1 min.
     /// Within this time, repeating the send has no second effect. Default 10 min.
     public var sendIDLifetime: Duration = .seconds(600)
-    /// The age at which any running post office takes over an unfinished cross-partition send, at
-    /// least 100 ms. Default 15 s.
+    /// The age at which any running post office takes over an unfinished cross-partition send, or a
+    /// send that was due later and that another one has begun to carry out: at least 100 ms. Default
+    /// 15 s.
     ///
     /// With more than 16 partitions, several rounds are needed to visit all of them.
     public var takeOverAfter: Duration = .seconds(15)
+    /// The maximum number of sends that wait in each partition to be due later: 0 to 100,000,000. Default 1,000,000. Redis
+    /// keeps each of them with its messages.
+    public var maxScheduledSends = 1_000_000
     /// The time for which a confirmed send is remembered, to be sent again if Redis loses it in a failover: 0 to 1 min.
     /// Default 30 s. It should be longer than replicas lag behind. 0: nothing is sent again.
     public var repairTime: Duration = .seconds(30)
@@ -73,6 +77,9 @@ public struct PostOfficeConfiguration: Sendable {
         try require(
             repairTime >= .zero && repairTime <= .seconds(60), "repairTime is \(repairTime), expected 0 to 1 minute")
         try require(repairBytes >= 0, "repairBytes is \(repairBytes), expected 0 or more")
+        try require(
+            (0...100_000_000).contains(maxScheduledSends),
+            "maxScheduledSends is \(maxScheduledSends), expected 0 to 100,000,000")
         try require(takeOverAfter >= .milliseconds(100), "takeOverAfter is \(takeOverAfter), expected at least 100 ms")
         try require(
             (0...Self.maxMessageBytesLimit).contains(maxMessageBytes),

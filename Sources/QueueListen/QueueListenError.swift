@@ -6,7 +6,8 @@ public struct QueueListenError: Error, Sendable {
     /// The kind of an error. Kinds may be added: switch over it with a `default`.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
-            case invalidArgument, mailboxFull, conflict, unknownDevice, cancelled, superseded, notDurable, unfinished,
+            case invalidArgument, mailboxFull, tooManyScheduled, conflict, unknownDevice, cancelled, superseded,
+                notDurable, unfinished,
                 unsupported, undecodable
             case connectionLost, notConnected, notPermitted, wrongType, outOfMemory, serverError, stopped
         }
@@ -20,6 +21,9 @@ public struct QueueListenError: Error, Sendable {
         /// message names the mailbox. No recipient has received anything; `mayHaveRun` says whether
         /// an earlier attempt of the send may still arrive when there is room.
         public static let mailboxFull = Code(.mailboxFull)
+        /// As many sends wait to be due later as ``PostOfficeConfiguration/maxScheduledSends``
+        /// allows. Nothing was scheduled.
+        public static let tooManyScheduled = Code(.tooManyScheduled)
         /// The operation contradicts what Redis has stored: another number of partitions, a send id
         /// that was used for other messages, or a 65th device.
         public static let conflict = Code(.conflict)

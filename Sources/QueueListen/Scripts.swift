@@ -16,5 +16,8 @@ enum Scripts {
     static let check = RedisScript(embedded: PackageResources.check_lua)
     static let begin = RedisScript(embedded: PackageResources.begin_lua)
     static let finish = RedisScript(embedded: PackageResources.finish_lua)
+    static let schedule = RedisScript(embedded: PackageResources.schedule_lua)
+    static let takeDue = RedisScript(embedded: PackageResources.take_due_lua)
+    static let cancel = RedisScript(embedded: PackageResources.cancel_lua)
     static let takeOver = RedisScript(embedded: PackageResources.take_over_lua)
 }

@@ -124,6 +124,42 @@ final class MailInstruments: Sendable {
         #endif
     }
 
+    // MARK: Sends that are due later
+
+    /// Records that a send was scheduled.
+    func scheduled() {
+        #if MetricsSupport
+            meters?.scheduled.increment()
+        #endif
+    }
+
+    /// Records that a scheduled send was carried out.
+    func carriedOut() {
+        #if MetricsSupport
+            meters?.carriedOut.increment()
+        #endif
+    }
+
+    /// Records that a scheduled send could not be carried out now and will be tried again.
+    func cannotCarryOut(_ error: QueueListenError) {
+        #if LoggingSupport
+            backends.logger?.warning(
+                "cannot carry out a scheduled send, will try again",
+                metadata: ["queuelisten_error": "\(error.code)"])
+        #endif
+    }
+
+    /// Records that sends were scheduled or cancelled again, because Redis had lost that.
+    func scheduledAgain(_ count: Int) {
+        #if MetricsSupport
+            meters?.scheduledAgain.increment(by: count)
+        #endif
+        #if LoggingSupport
+            backends.logger?.notice(
+                "scheduled or cancelled sends again that Redis had lost", metadata: ["queuelisten_sends": "\(count)"])
+        #endif
+    }
+
     // MARK: Receivers
 
     /// Records that the handler of a message has failed, or that there is none.
@@ -150,13 +186,19 @@ final class MailInstruments: Sendable {
     }
 
     /// Records that a send was given up, because it could not be finished within 29 days.
-    func gaveUp() {
+    func gaveUp(_ kind: RecordedSend.Kind) {
         #if MetricsSupport
             meters?.givenUp.increment()
         #endif
         #if LoggingSupport
-            backends.logger?.error(
-                "gave up a cross-partition send that could not be finished: some recipients do not have it")
+            switch kind {
+            case .acrossPartitions:
+                backends.logger?.error(
+                    "gave up a cross-partition send that could not be finished: some recipients do not have it")
+            case .later:
+                backends.logger?.error(
+                    "gave up a scheduled send that could not be carried out: recipients may not have it")
+            }
         #endif
     }
 
@@ -183,6 +225,9 @@ final class MailInstruments: Sendable {
         let repaired: Counter
         let acknowledgedAgain: Counter
         let handlerFailures: Counter
+        let scheduled: Counter
+        let carriedOut: Counter
+        let scheduledAgain: Counter
         let takenOver: Counter
         let givenUp: Counter
 
@@ -197,6 +242,9 @@ final class MailInstruments: Sendable {
             repaired = Counter(label: "queuelisten_repaired", factory: factory)
             acknowledgedAgain = Counter(label: "queuelisten_acknowledged_again", factory: factory)
             handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
+            scheduled = Counter(label: "queuelisten_scheduled", factory: factory)
+            carriedOut = Counter(label: "queuelisten_carried_out", factory: factory)
+            scheduledAgain = Counter(label: "queuelisten_scheduled_again", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)
         }

@@ -36,19 +36,21 @@ function entry.begin(keys, arguments)
   return {'ok'}
 end
 
--- Records that all parts of a cross-partition send are delivered.
--- KEYS   [1] split: the record of the send  [2] splits: the unfinished sends
+-- Records that all parts of a recorded send are delivered.
+-- KEYS   [1] record: that of the send  [2] unfinished: the ids of the unfinished sends  [3] the answer to the only
+--        part, if that was delivered here
 -- ARGV   [1] id  [2] indices of each recipient's first message, separated by spaces  [3] ms that these are kept
 -- Reply  1; 0 if it was finished or given up before
 -- Bounded: one send.
 function entry.finish(keys, arguments)
-  local split, splits = keys[1], keys[2]
+  local record, unfinished, answer = keys[1], keys[2], keys[3]
   local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
   -- The first write removes something: Redis allows that at maxmemory.
-  redis.call('ZREM', splits, id)
-  if redis.call('HDEL', split, ENCODED) == 0 then return 0 end
-  redis.call('HSET', split, INDICES, indices)
-  redis.call('PEXPIRE', split, lifetime)
+  redis.call('ZREM', unfinished, id)
+  if redis.call('HDEL', record, ENCODED) == 0 then return 0 end
+  redis.call('HSET', record, INDICES, indices)
+  redis.call('PEXPIRE', record, lifetime)
+  if answer then redis.call('PEXPIRE', answer, lifetime) end
   return 1
 end
 

@@ -1,12 +1,16 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
-local split, splits = KEYS[1], KEYS[2]
+local keys = KEYS
+local record, unfinished, answer = keys[1], keys[2], keys[3]
 local arguments = ARGV
 local id, indices, lifetime = arguments[1], arguments[2], arguments[3]
 local call = redis.call
-call('ZREM', splits, id)
-if call('HDEL', split, 'p') == 0 then
+call('ZREM', unfinished, id)
+if call('HDEL', record, 'p') == 0 then
   return 0
 end
-call('HSET', split, 'i', indices)
-call('PEXPIRE', split, lifetime)
+call('HSET', record, 'i', indices)
+call('PEXPIRE', record, lifetime)
+if answer then
+  call('PEXPIRE', answer, lifetime)
+end
 return 1

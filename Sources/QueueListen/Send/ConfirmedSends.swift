@@ -38,32 +38,31 @@ struct ConfirmedSend: ConfirmedRequest {
 /// Most sends are one small message to one recipient, and are copied into blocks, one after the other. To keep their arrays
 /// would cost more: what is freed half a minute later is in no cache.
 struct ConfirmedSends: Sendable {
-    /// A send: what is not in the blocks of one that is copied there, or all of it.
+    /// A send: what is not in the blocks of one that is copied there. Without references, so that it is moved as bytes.
     private struct Entry {
         var number = 0
-        var place: UInt16 = 0
-        var keyCount: UInt8 = 0
-        var isInOrder = false
-        var nameCount: UInt32 = 0
-        var envelopeCount: UInt32 = 0
-        var life = 0
         var firstIndex = 0
         var epoch: UInt64 = 0
+        var life = 0
         var sentAt = Duration.zero
         var confirmedAt: Duration
-        var whole: Whole?
+        var place: UInt16 = 0
+        var nameCount: UInt16 = 0
+        var envelopeCount: UInt16 = 0
+        var keyCount: UInt8 = 0
+        var isInOrder = false
+        /// Whether it is the next one of those that are not copied.
+        var isWhole = false
 
         /// The number of bytes in the blocks.
         var packedCount: Int { Int(keyCount) + Int(nameCount) + Int(envelopeCount) }
-        var size: Int { whole?.size ?? MemoryLayout<Self>.size + packedCount }
+        var packedSize: Int { MemoryLayout<Self>.stride + packedCount }
     }
 
-    /// A class, so that an entry is small.
-    private final class Whole: Sendable {
+    /// A send that is not copied.
+    private struct Whole {
         let send: ConfirmedSend
         let size: Int
-
-        init(_ send: ConfirmedSend) { (self.send, size) = (send, send.size) }
     }
 
     private static let blockSize = 1 << 15
@@ -77,6 +76,7 @@ struct ConfirmedSends: Sendable {
     /// The time for which Redis certainly keeps the answer to one.
     private let answerLifetime: Duration
     private var entries = Deque<Entry>()
+    private var wholes = Deque<Whole>()
     private var bytes = 0
     /// The blocks before the last one.
     private var fullBlocks = Deque<[UInt8]>()
@@ -95,21 +95,27 @@ struct ConfirmedSends: Sendable {
 
     mutating func append(_ send: ConfirmedSend) {
         guard maxBytes > 0, maxAge > .zero else { return }
-        let entry = pack(send) ?? Entry(confirmedAt: send.confirmedAt, whole: Whole(send))
-        let size = entry.size
-        guard size <= maxBytes else { return }
-        entries.append(entry)
-        bytes += size
+        if let entry = pack(send) {
+            entries.append(entry)
+            bytes += entry.packedSize
+        } else {
+            let whole = Whole(send: send, size: send.size)
+            guard whole.size <= maxBytes else { return }
+            entries.append(Entry(confirmedAt: send.confirmedAt, isWhole: true))
+            wholes.append(whole)
+            bytes += whole.size
+        }
         while bytes > maxBytes || entries[0].confirmedAt + maxAge < send.confirmedAt { removeFirst() }
     }
 
     /// Removes all of them, to be checked and appended again.
     mutating func takeAll() -> [ConfirmedSend] {
-        defer { (entries, bytes, fullBlocks, block, spareBlock, forgottenCount) = ([], 0, [], [], [], 0) }
+        defer { (entries, wholes, bytes, fullBlocks, block, spareBlock, forgottenCount) = ([], [], 0, [], [], [], 0) }
+        var wholes = wholes
         var blocks = (fullBlocks + [block])[...]
         var (rest, skipped) = ([UInt8]()[...], forgottenCount)
         return entries.map { entry in
-            if let whole = entry.whole { return whole.send }
+            if entry.isWhole { return wholes.removeFirst().send }
             while rest.isEmpty, let next = blocks.popFirst() { (rest, skipped) = (next.dropFirst(skipped), 0) }
             func next(_ count: some BinaryInteger) -> ArraySlice<UInt8> {
                 defer { rest = rest.dropFirst(Int(count)) }
@@ -124,8 +130,11 @@ struct ConfirmedSends: Sendable {
 
     private mutating func removeFirst() {
         let entry = entries.removeFirst()
-        bytes -= entry.size
-        if entry.whole != nil { return }
+        if entry.isWhole {
+            bytes -= wholes.removeFirst().size
+            return
+        }
+        bytes -= entry.packedSize
         forgottenCount += entry.packedCount
         if let first = fullBlocks.first, forgottenCount == first.count {
             spareBlock = fullBlocks.removeFirst()
@@ -143,13 +152,14 @@ struct ConfirmedSends: Sendable {
         else { return nil }
         // The elements are used in their arrays: to copy them costs more than to copy their bytes.
         let (name, result) = (send.encodedSend.recipients[0].utf8, send.results[0])
+        let envelopeCount = send.encodedSend.contents[0].envelope.count
+        guard envelopeCount <= Self.maxEnvelope else { return nil }
         let entry = Entry(
-            number: send.request.number, place: UInt16(place),
-            keyCount: UInt8(send.encodedSend.contents[0].collapseKey.utf8.count), isInOrder: send.isInOrder,
-            nameCount: UInt32(name.count), envelopeCount: UInt32(send.encodedSend.contents[0].envelope.count),
-            life: send.encodedSend.contents[0].life, firstIndex: result.firstIndex, epoch: result.epoch,
-            sentAt: send.sentAt, confirmedAt: send.confirmedAt)
-        guard entry.envelopeCount <= Self.maxEnvelope, entry.size <= maxBytes else { return nil }
+            number: send.request.number, firstIndex: result.firstIndex, epoch: result.epoch,
+            life: send.encodedSend.contents[0].life, sentAt: send.sentAt, confirmedAt: send.confirmedAt,
+            place: UInt16(place), nameCount: UInt16(name.count), envelopeCount: UInt16(envelopeCount),
+            keyCount: UInt8(send.encodedSend.contents[0].collapseKey.utf8.count), isInOrder: send.isInOrder)
+        guard entry.packedSize <= maxBytes else { return nil }
         if block.count > Self.blockSize - 2 * Self.maxEnvelope {
             if fullBlocks.isEmpty, forgottenCount == block.count {
                 forgottenCount = 0

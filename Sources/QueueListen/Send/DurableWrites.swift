@@ -5,6 +5,8 @@ import Hiredis
 struct DurableWrites: Sendable {
     let redis: any Redis
     let durability: Durability
+    /// What has taken effect, for the messages of errors.
+    var subject = "the messages are sent"
 
     private var scripts: DurableScripts { DurableScripts(redis: redis, durability: durability) }
 
@@ -34,11 +36,11 @@ struct DurableWrites: Sendable {
         case .missing(let count, let needed):
             throw QueueListenError(
                 .notDurable,
-                "the messages are sent, but only \(count) of \(needed) confirmations arrived within \(timeout)",
+                "\(subject), but only \(count) of \(needed) confirmations arrived within \(timeout)",
                 mayHaveRun: true)
         case .refused(let reason):
             throw QueueListenError(
-                .notDurable, "the messages are sent, but their durability is not confirmed: \(reason)", mayHaveRun: true
+                .notDurable, "\(subject), but the durability is not confirmed: \(reason)", mayHaveRun: true
             )
         }
     }

@@ -25,8 +25,8 @@ struct SendScriptRequest: Sendable {
     /// A hexadecimal number.
     var fingerprint: String
 
-    /// Whether other processes may send under the same id: it is the caller's, or that of a send across partitions.
-    var hasSharedID: Bool { sender.hasPrefix("id:") }
+    /// Whether other processes may send under the same id: it is the caller's, or that of a recorded send.
+    var hasSharedID: Bool { sender.hasPrefix("id:") || sender.hasPrefix("at:") }
 
     /// The first argument of the script.
     ///

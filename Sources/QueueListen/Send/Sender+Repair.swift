@@ -204,7 +204,7 @@ extension Sender {
         request.mode = .part(until: Self.noDeadline)
         if case .part = send.request.mode {
             let time = try await serverTime(until: clock.now() + configuration.callTimeout)
-            request.mode = .part(until: time + CrossPartitionSender.deliveryWindow)
+            request.mode = .part(until: time + RecordedSends.deliveryWindow)
         }
         let tags = encodedSend.newTags()
         // A mailbox that Redis has lost as a whole gets the epoch that its readers know. The tag is not that of an empty

@@ -28,6 +28,8 @@ final class Sender: Sendable {
     /// Identifies this sender. The server keeps the answers to its numbered requests.
     let name = randomID()
     let state: Locked<State>
+    /// The time for which Redis certainly keeps the answer to a request in a place.
+    private let placedAnswerLifetime: Duration
     /// Ends the observation of the command connection.
     private let stopObserving = Locked<(@Sendable () -> Void)?>(nil)
 
@@ -41,14 +43,11 @@ final class Sender: Sendable {
         self.configuration = configuration
         self.clock = clock
         self.instruments = instruments
-        // The largest send fits.
-        let largest = SendRequest.maxBytes * 2
-        let maxBytes = max(
-            configuration.repairBytes / configuration.partitions, min(configuration.repairBytes, largest))
         let placed = Self.placedRequest(of: name, configuration)
+        placedAnswerLifetime = Self.answerLifetime(of: placed, configuration)
         let sends = ConfirmedSends(
-            maxBytes: maxBytes, maxAge: configuration.repairTime, placed: placed,
-            answerLifetime: Self.answerLifetime(of: placed, configuration))
+            maxBytes: configuration.repairBytesOfPartition, maxAge: configuration.repairTime, placed: placed,
+            answerLifetime: placedAnswerLifetime)
         state = Locked(State(sends: sends))
         let stop = connections.sendFirst(for: partition.keys.meta) { [weak self] _ in
             self?.repairLosses()
@@ -133,18 +132,18 @@ final class Sender: Sendable {
     ///   - answerLifetime: how long the partition remembers that the part was delivered.
     /// - Returns: the index of each recipient's first message.
     func deliver(
-        part: EncodedSend, id: String, fingerprint: String, deadline: Int, answerLifetime: Duration,
+        part: EncodedSend, sender: String, fingerprint: String, deadline: Int, answerLifetime: Duration,
         _ durability: Durability, until end: Duration
     ) async throws(QueueListenError) -> [Int] {
         let request = SendScriptRequest(
-            sender: "id:" + id, mode: .part(until: deadline), answerLifetime: answerLifetime, fingerprint: fingerprint)
+            sender: sender, mode: .part(until: deadline), answerLifetime: answerLifetime, fingerprint: fingerprint)
         return try await deliver(part, request, DurableWrites(redis: redis, durability: durability), until: end)
     }
 
     /// Shortens the time for which the partition remembers a delivered part.
-    func expireAnswer(id: String, after lifetime: Duration) async {
+    func expireAnswer(of sender: String, after lifetime: Duration) async {
         _ = try? await redis.send(
-            "PEXPIRE", .string(partition.keys.sent("id:" + id)), .integer(lifetime.wholeMilliseconds))
+            "PEXPIRE", .string(partition.keys.sent(sender)), .integer(lifetime.wholeMilliseconds))
     }
 
     // MARK: The script
@@ -341,7 +340,9 @@ final class Sender: Sendable {
     }
 
     /// The time for which Redis certainly keeps the answer to a request.
-    func answerLifetime(of request: SendScriptRequest) -> Duration { Self.answerLifetime(of: request, configuration) }
+    func answerLifetime(of request: SendScriptRequest) -> Duration {
+        request.place != nil ? placedAnswerLifetime : Self.answerLifetime(of: request, configuration)
+    }
 
     private static func answerLifetime(
         of request: SendScriptRequest, _ configuration: PostOfficeConfiguration
@@ -362,4 +363,12 @@ extension PostOfficeConfiguration {
     /// The time for which answers to sends without a caller's id are kept: longer than any such send is retried, and than
     /// a failover takes, after which it may be sent again.
     var ownIDLifetime: Duration { max(.seconds(300), callTimeout * 4) }
+
+    /// The part of ``repairBytes`` that each partition has. The largest send fits.
+    var repairBytesOfPartition: Int {
+        max(repairBytes / partitions, min(repairBytes, SendRequest.maxBytes * 2))
+    }
+
+    /// The time for which Redis keeps the record of a recorded send that was finished by another process than its sender.
+    var recordedSendLifetime: Duration { max(sendIDLifetime, ownIDLifetime) }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CommandLineTool
+import Foundation
 import QueueListen
 
 /// The `redisdc mail send` command.
@@ -7,9 +8,14 @@ struct MailSend: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "send",
         abstract: "Send messages in order to all of the given mailboxes, or to none.",
-        discussion: "With --id, repeating the same send within 10 minutes has no effect."
+        discussion: """
+            With --id, repeating the same send within 10 minutes has no effect. With --after or --at, Redis keeps the messages \
+            until then, and any running post office of the namespace sends them: redisdc schedule shows and cancels them.
+            """
     )
-    .examples("redisdc mail send --to alice,bob --id order-7 'hello' 'world'")
+    .examples(
+        "redisdc mail send --to alice,bob --id order-7 'hello' 'world'",
+        "redisdc mail send --to alice --after 600 --id reminder-7 'your game begins'")
     @OptionGroup var mail: MailOptions
     @Option(name: .customLong("to"), help: "The names of mailboxes, separated by commas. May be repeated.")
     var recipients: [String]
@@ -18,12 +24,31 @@ struct MailSend: AsyncParsableCommand {
     @Option(name: .customLong("header"), help: "A header of the messages, NAME=VALUE. May be repeated.")
     var headers: [String] = []
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
+    @Option(help: "Seconds until the messages are sent, with decimals; 0 or more.") var after: Double?
+    @Option(help: "The time at which the messages are sent, as in 2030-01-31T12:00:00Z.") var at: String?
     @OptionGroup var durability: DurabilityOptions
     @Argument(help: "The messages, one per argument. They may be any bytes.") var messages: [ByteArgument]
 
     func validate() throws {
         if headers.contains(where: { !$0.contains("=") }) { throw ValidationError("--header must be NAME=VALUE") }
         if let ttl, !(ttl > 0 && ttl < 1e9) { throw ValidationError("--ttl must be a number of seconds, more than 0") }
+        if let after, !(after >= 0 && after < 1e9) {
+            throw ValidationError("--after must be a number of seconds, 0 or more")
+        }
+        if after != nil, at != nil { throw ValidationError("--after and --at exclude each other") }
+        if let at, Self.date(at) == nil { throw ValidationError("--at must be a time such as 2030-01-31T12:00:00Z") }
+    }
+
+    private static func date(_ text: String) -> Date? { try? Date(text, strategy: .iso8601) }
+
+    private struct ScheduledReport: Encodable {
+        var id: String
+        var time: String
+    }
+
+    private func report(_ send: ScheduledSend) throws {
+        let time = send.time.formatted(.iso8601)
+        try mail.global.report("due at \(time), id \(send.id)", ScheduledReport(id: send.id, time: time))
     }
 
     private struct Report: Encodable {
@@ -40,6 +65,15 @@ struct MailSend: AsyncParsableCommand {
             Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
         }
         try await mail.withOffice { office in
+            if let after {
+                return try report(
+                    try await office.send(
+                        contents, to: names, after: .seconds(after), id: id, durability: durability.durability))
+            }
+            if let time = at.flatMap(Self.date) {
+                return try report(
+                    try await office.send(contents, to: names, at: time, id: id, durability: durability.durability))
+            }
             let receipt = try await office.send(contents, to: names, id: id, durability: durability.durability)
             let lines = receipt.indices.sorted { $0.key < $1.key }.map { name, indices in
                 indices.count == 1

@@ -23,12 +23,12 @@ extension QueueListenTests {
                     let body = (0..<size).map { UInt8(truncatingIfNeeded: $0) }
                     let waiting = Task { [cursor] in try await mailbox.listen(after: cursor) }
                     try await office.untilWaiting(1, at: mailbox.name)
-                    let before = try await redis.scriptCalls()
+                    let before = try await mailScriptCalls(redis)
                     try await office.send([Message(bytes: body)], to: [mailbox.name])
                     let delivery = try await waiting.value
                     #expect(delivery.messages.map(\.body) == [body])
                     #expect(delivery.cursor.index == cursor.index + 1 && delivery.skipped == 0)
-                    arrivedInWakeUp.append(try await redis.scriptCalls() - before == 1)
+                    arrivedInWakeUp.append(try await mailScriptCalls(redis) - before == 1)
                     cursor = delivery.cursor
                 }
                 let first = try #require(arrivedInWakeUp.firstIndex(of: false))
@@ -44,11 +44,11 @@ extension QueueListenTests {
                 try await office.send("first", to: "nobody")
                 let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
                 try await office.untilWaiting(256, at: names[0])
-                let before = try await redis.scriptCalls()
+                let before = try await mailScriptCalls(redis)
                 let body = [UInt8](repeating: 0, count: 900)
                 try await office.send([Message(bytes: body)], to: names)
                 for task in waiting { #expect(try await task.value.messages.map(\.body) == [body]) }
-                let count = try await redis.scriptCalls() - before
+                let count = try await mailScriptCalls(redis) - before
                 #expect(count > 150 && count < 256 - 50)
             }
         }

@@ -25,10 +25,10 @@ extension QueueListenTests {
                     try await mailbox.listen(after: cursor, limit: limit, maxBytes: maxBytes)
                 }
                 try await office.untilWaiting(1, at: "alice")
-                let before = try await redis.scriptCalls()
+                let before = try await mailScriptCalls(redis)
                 try await office.send(messages, to: ["alice"])
                 let delivery = try await waiting.value
-                let count = try await redis.scriptCalls() - before
+                let count = try await mailScriptCalls(redis) - before
                 return (delivery, count, try await mailbox.look(after: delivery.cursor).word)
             }
         }
@@ -81,10 +81,10 @@ extension QueueListenTests {
             try await withOffice(configure: { $0.recheckInterval = .seconds(3600) }) { office, redis, _ in
                 let first = Task { try await office.mailbox("warm").listen() }
                 try await office.untilWaiting(1, at: "warm")
-                let before = try await redis.scriptCalls()
+                let before = try await mailScriptCalls(redis)
                 let others = (0..<20).map { number in Task { try await office.mailbox("\(number)").listen() } }
                 try await office.untilWaiting(21, at: "warm")
-                #expect(try await redis.scriptCalls() - before == 20)
+                #expect(try await mailScriptCalls(redis) - before == 20)
                 for waiting in others + [first] { waiting.cancel() }
             }
         }
@@ -97,11 +97,11 @@ extension QueueListenTests {
                 try await office.send("first", to: "nobody")
                 let waiting = names.map { name in Task { try await office.mailbox(name).listen() } }
                 try await office.untilWaiting(200, at: names[0])
-                let before = try await redis.scriptCalls()
+                let before = try await mailScriptCalls(redis)
                 try await office.send("all", to: names[0], names[1], names[2])
                 try await office.send([Message(text: "all")], to: Array(names[3...]))
                 for task in waiting { #expect(try await task.value.word == "all") }
-                #expect(try await redis.scriptCalls() - before == 2)
+                #expect(try await mailScriptCalls(redis) - before == 2)
             }
         }
 

@@ -53,6 +53,11 @@ struct MailOperations {
         try await office.send(message, to: "alice", id: "of the caller, to one")
         try await office.send(message, to: "alice")
         try await office.send(["alice": [message], "bob": [Message(text: "b"), Message(text: "c")]])
+        for delay in [Duration.zero, .seconds(3600)] {
+            try await office.send("later", to: "alice", "bob", after: delay, id: "later \(delay)")
+        }
+        #expect(try await office.cancelScheduledSend("later \(Duration.seconds(3600))"))
+        try await until("the other one is sent") { try await office.scheduledSends().isEmpty }
         // The post office forgets sends across partitions, some time after they are finished.
         try await until("finished sends are forgotten") {
             try await admin.send("INFO", "commandstats").string?.contains("cmdstat_hexists:calls") == true

@@ -12,7 +12,7 @@ import Testing
 struct ForeignNode: Sendable {
     static let process = "0123456789abcdef"
     /// The scripts that it runs.
-    static let scripts = ["send", "repair", "listen", "begin", "finish", "take_over"]
+    static let scripts = ["send", "repair", "listen", "begin", "finish", "take_over", "schedule", "take_due", "cancel"]
     let redis: RedisClient
     var process = Self.process
     var alter: @Sendable (String) -> String = { $0 }
@@ -157,7 +157,7 @@ struct ForeignNode: Sendable {
         return try String(contentsOf: folder.appendingPathComponent("\(name).lua"), encoding: .utf8)
     }
 
-    private func run(_ name: String, _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
+    func run(_ name: String, _ keys: [String], _ arguments: [RedisArgument]) async throws -> Reply {
         Self.words(try await reply(name, keys, arguments))
     }
 

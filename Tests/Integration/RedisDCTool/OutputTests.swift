@@ -23,6 +23,7 @@ struct OutputTests {
         "latch remaining": "latch remaining counted --count 9", "latch destroy": "latch destroy no-latch --count 9",
         "mail send": "mail send --to bob hello", "mail listen": "mail listen alice --device d --follow",
         "mail ack": "mail ack alice CURSOR", "mail peek": "mail peek kept", "mail inspect": "mail inspect alice",
+        "schedule list": "schedule list", "schedule cancel": "schedule cancel reminder",
         "mail delete": "mail delete doomed", "presence snapshot": "presence snapshot lobby",
         "presence watch": "presence watch lobby", "presence put": "presence put lobby mine here --user me",
         "board submit": "board submit maze alice 2", "board top": "board top maze",
@@ -44,6 +45,8 @@ struct OutputTests {
             ["sem", "create", "seats", "--permits", "100"], ["sem", "create", "doomed", "--permits", "1"],
             ["classic", "create", "list", "--permits", "9"], ["board", "submit", "maze", "alice", "1"],
             ["mail", "send", "--to", "alice,kept,doomed", "hello"],
+            ["mail", "send", "--to", "alice", "--after", "3600", "--id", "reminder", "hello"],
+            ["mail", "send", "--to", "alice", "--at", "2099-12-31T00:00:00Z", "later"],
         ] { _ = try await tool.start(words).result() }
         try #"{"format":"redisdc verify","version":1,"seed":1,"ttl":1000,"families":[],"isLossless":true}"#
             .write(toFile: tool.mark("history"), atomically: true, encoding: .utf8)

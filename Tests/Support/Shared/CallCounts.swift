@@ -24,8 +24,10 @@ extension RedisClient {
     }
 
     /// Returns the number of scripts that were run.
-    public func scriptCalls() async throws -> Int {
-        let counts = try await callCounts()
-        return ["eval", "eval_ro", "evalsha", "evalsha_ro"].reduce(0) { $0 + counts[$1, default: 0] }
+    public func scriptCalls() async throws -> Int { Self.scriptCalls(in: try await callCounts()) }
+
+    /// Returns the number of scripts that were run, of the calls of each command.
+    public static func scriptCalls(in counts: [String: Int]) -> Int {
+        ["eval", "eval_ro", "evalsha", "evalsha_ro"].reduce(0) { $0 + counts[$1, default: 0] }
     }
 }

@@ -166,7 +166,15 @@ struct MailboxGenerator {
         func run(_ script: String, _ keys: [Bytes], _ arguments: [Bytes]) -> Operation {
             Operation(kind: .script("mail/" + script), keys: keys, arguments: arguments, time: time)
         }
-        switch Int.random(in: 0..<4, using: &random) {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 4: return later()
+        case 5: return later()
+        case 6:
+            return run("take_due", ["ql:{t:0}:laters"], [random.pick(["100", "5000"]), random.pick(["1", "10"])])
+        case 7:
+            return run(
+                "cancel", ["ql:{t:0}:later:" + id, "ql:{t:0}:laters"],
+                [id, "900000", random.pick(["", "call 1..", "call 2.."])])
         case 0:
             return run(
                 "begin", [Self.meta, split, splits], ["1", id, random.pick(["f1", "f2"]), "encoded", "900000"])
@@ -174,6 +182,15 @@ struct MailboxGenerator {
         case 2: return run("take_over", [splits], [random.pick(["0", "5000"]), "10"])
         default: return run("time", [Self.meta], [])
         }
+    }
+
+    private mutating func later() -> Operation {
+        let id: Bytes = random.pick(["s1", "s2"])
+        let delay: [Bytes] = random.chance(50) ? ["", random.pick(["0", "0.5", "2000"])] : ["1700000000000", ""]
+        return Operation(
+            kind: .script("mail/schedule"), keys: [Self.meta, "ql:{t:0}:later:" + id, "ql:{t:0}:laters"],
+            arguments: ["1", id, random.pick(["f1", "f2"]), "encoded", random.pick(["call 1..", "call 2.."])] + delay
+                + ["900000", random.pick(["1", "10"])], time: time)
     }
 
     private mutating func damage(_ name: String) -> Operation {

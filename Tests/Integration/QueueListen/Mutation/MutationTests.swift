@@ -42,7 +42,7 @@ extension QueueListenTests {
 }
 
 extension MailHazard {
-    static let all = sends + losses + keptMessages + polls
+    static let all = sends + later + losses + keptMessages + polls
 }
 
 extension ForeignNode {

@@ -107,7 +107,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M4", testDescription: "a cross-partition send is finished once",
-            guardian: "call('HDEL', split, 'p')", without: "call('HGET', split, 'p')"
+            guardian: "call('HDEL', record, 'p')", without: "call('HGET', record, 'p')"
         ) { node, _ in
             _ = try await node.begin("x")
             try await node.finish("x", indices: "1")

@@ -68,6 +68,8 @@ struct MailLedger {
     var reads: [String: Read] = [:]
     /// How often a request was carried out or answered again.
     private(set) var runs: [String: Int] = [:]
+    /// Texts of scheduled sends that were cancelled.
+    var cancelled: Set<String> = []
     /// Texts of sends that have certainly failed.
     var refused: Set<String> = []
     /// The end of texts of sends under ids of other ones.
@@ -193,6 +195,7 @@ struct MailLedger {
             if !isCopied, tags.contains(where: { !stored[name]![$0]!.isLost }) {
                 fail("\(name) has \"\(entry.text)\" twice")
             }
+            if cancelled.contains(entry.text) { fail("\(name) has \"\(entry.text)\", which was cancelled") }
             if refused.contains(entry.text) { fail("\(name) has \"\(entry.text)\", whose send was refused") }
         }
         boxes[name, default: Box()].record = record
@@ -249,6 +252,8 @@ struct MailLedger {
         }
         effects = [:]
         for place in highest.keys { highest[place] = Self.answered(in: place, server) }
+        // The cancellations may be lost with their processes.
+        cancelled = []
         // Their ids may be forgotten.
         refused = refused.filter { !$0.hasSuffix(Self.misuse) }
     }

@@ -106,7 +106,8 @@ extension MailWorld {
     func checkInbox() {
         guard let inbox else { return }
         let dead = ledger.texts[key(of: Inbox.deadLetters)] ?? [:]
-        for (text, boxes, _) in confirmed where boxes.contains(key(of: Inbox.mailbox)) {
+        for (text, boxes, sender) in confirmed
+        where boxes.contains(key(of: Inbox.mailbox)) && !mayBeLost(text, sender) {
             let tags = ledger.texts[key(of: Inbox.mailbox)]?[text] ?? []
             let items = tags.map { ledger.stored[key(of: Inbox.mailbox)]![$0]! }
             guard items.allSatisfy({ !$0.isLost && $0.entry.life == 0 }), inbox.gaps == 0 else { continue }

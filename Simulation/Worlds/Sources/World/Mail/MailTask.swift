@@ -2,6 +2,12 @@
 @testable import CoordinationBase
 @testable import QueueListen
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// A task of a process that sends and reads until the world closes, and then reads what is left.
 ///
 /// `@unchecked`: a world is used by one thread.
@@ -31,6 +37,7 @@ final class MailTask: @unchecked Sendable {
             case 4: await read(mail.seats.randomElement(using: &world.random))
             case 5: await receive(for: world.random.time(500_000...20_000_000))
             case 6 where world.random.isOne(in: 4): await forget()
+            case 7: await sendLater()
             default: await send()
             }
         }
@@ -107,6 +114,46 @@ final class MailTask: @unchecked Sendable {
             await owner.pause(1000...2_000_000)
         }
         if !mayHaveRun { for message in messages { mail.ledger.refused.insert(message.content) } }
+    }
+
+    /// Schedules a send, and may cancel it.
+    private func sendLater() async {
+        lastSend += 1
+        let text = "\(name)-\(lastSend) later"
+        let count = Int.random(in: 1...mail.plan.boxes, using: &world.random)
+        let boxes = Array(mail.recipients.shuffled(using: &world.random).prefix(count))
+        let id = "later \(text)"
+        let delay = Duration.microseconds(world.random.time(0...6_000_000))
+        let isCancelled = world.random.isOne(in: 4)
+        mail.attempted.append((text, boxes.map(mail.key)))
+        owner.sending += 1
+        defer { owner.sending -= 1 }
+        for _ in 0..<3 {
+            do throws(QueueListenError) {
+                let send = try await owner.office.send([Message(text: text)], to: boxes, after: delay, id: id)
+                mail.due[text] = Int((send.time.timeIntervalSince1970 * 1000).rounded())
+                if isCancelled { return await cancel(id, text) }
+                mail.confirmed.append((text, boxes.map(mail.key), owner))
+                // Repeated, it has no second effect.
+                if world.random.isOne(in: 2) { return }
+            } catch {
+                world.note("\(owner.process.name) cannot schedule \(text): \(error)")
+                if owner.client.isOver { return }
+            }
+            await owner.pause(1000...2_000_000)
+        }
+    }
+
+    private func cancel(_ id: String, _ text: String) async {
+        await owner.pause(100...4_000_000)
+        let losses = world.judge.losses
+        let isCancelled = (try? await owner.office.cancelScheduledSend(id)) ?? false
+        // What was sent and lost can be cancelled, and a lost cancellation is repeated only by a process that lives.
+        guard isCancelled, world.judge.losses == 0, losses == 0 else { return }
+        mail.ledger.cancelled.insert(text)
+        for (box, texts) in mail.ledger.texts where texts[text] != nil {
+            world.violation("\(box) has \"\(text)\", which was cancelled")
+        }
     }
 
     /// Sends another message under an id that is in use: it is refused, unless Redis has lost the first send.
