@@ -11,7 +11,9 @@ extension EngineStateMachine {
                 return []
             }
             // A claim that may exist keeps its slot.
-            if let slot = entry.request.slot { live.slots.refuse(slot, entry.request.number) }
+            if let slot = entry.request.slot {
+                live.slots.refuse(slot, entry.request.number, now, until: now + settings.repairTime)
+            }
             if error.mayHaveRun { forget(id) } else { forgetEnded(id) }
             return [.finish(id, .failure(error))]
         case .end(let id): return ownEndFailed(id, error) + afterLeaving(entry.request, now)

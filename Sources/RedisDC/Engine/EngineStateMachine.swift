@@ -220,7 +220,9 @@ struct EngineStateMachine {
             forget(id)
             return .fail(id, error)
         case .requested(let number), .queued(let number):
-            if claim.request.mode == .consume, let slot = claim.slot { live.slots.refuse(slot, number) }
+            if claim.request.mode == .consume, let slot = claim.slot {
+                live.slots.refuse(slot, number, now, until: now + settings.repairTime)
+            }
             claims[id]!.state = .abandoned(number, error)
             scheduleDeadline(id, at: now + settings.settleTimeout)
             let resource = claim.request.resource

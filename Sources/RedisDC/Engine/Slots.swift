@@ -1,4 +1,5 @@
 // The slots of a session, and the consumed permits whose arrival the server does not know yet.
+import DequeModule
 
 /// The slots of a session: see slots.lua.
 ///
@@ -19,6 +20,12 @@ struct Slots: Sendable {
     /// received. A slot is used again when the claim in it has ended, so no request whose permits may still come is
     /// forgotten, however many there are.
     private var refused: [Int: UInt64] = [:]
+    /// Those that were given up in the same slots before: their claims have ended, but a failover may lose the end and bring the
+    /// claim back.
+    private var refusedBefore: Set<UInt64> = []
+    private var refusedUntil: Deque<(number: UInt64, end: Duration)> = []
+    /// How many of those are remembered, the latest.
+    static let maxRefusedBefore = 65_536
     /// The numbers of the requests whose consumed permits have arrived, by slot.
     private(set) var unconfirmed: [Int: UInt64] = [:]
     /// The time at which they must be confirmed at the latest; `nil` when there are none.
@@ -48,10 +55,22 @@ struct Slots: Sendable {
     }
 
     /// Records that the process has given up the request with this number, which has this slot.
-    mutating func refuse(_ slot: Int, _ number: UInt64) { refused[slot] = number }
+    ///
+    /// - Parameter end: until when a failover may bring back the claim of the one before in this slot.
+    mutating func refuse(_ slot: Int, _ number: UInt64, _ now: Duration, until end: Duration) {
+        while let first = refusedUntil.first, first.end < now || refusedUntil.count >= Self.maxRefusedBefore {
+            refusedUntil.removeFirst()
+            refusedBefore.remove(first.number)
+        }
+        guard let before = refused.updateValue(number, forKey: slot), before != number else { return }
+        refusedBefore.insert(before)
+        refusedUntil.append((before, end))
+    }
 
     /// Whether the process has given up the request with this number, which had this slot.
-    func isRefused(_ slot: Int, _ number: UInt64) -> Bool { refused[slot] == number }
+    func isRefused(_ slot: Int, _ number: UInt64) -> Bool {
+        refused[slot] == number || refusedBefore.contains(number)
+    }
 
     /// Records that the arrival of this request's consumed permits is to be confirmed, unless a later request in the slot is
     /// to be confirmed: that one has confirmed it. The due time changes only if there was none.

@@ -32,6 +32,31 @@ struct RefusalStateMachineTests {
         #expect(actions.filter { $0.hasPrefix("send confirm ") } == [])
     }
 
+    @Test(
+        "a given-up claim that a failover brings back is ended, also if later ones in its slot were given up",
+        arguments: [1, 2, 1000])
+    func broughtBack(later: UInt64) {
+        var run = MachineRun.live()
+        run.acquire(1, mode: .consume)
+        run.reply(1, .queued())
+        run.cancel(1)
+        run.reply(2, .done(count: 1, more: false))
+        for id in 2...(1 + later) {
+            run.acquire(id, mode: .consume)
+            run.reply(run.lastNumber, .queued())
+            run.cancel(id)
+            run.reply(run.lastNumber, .done(count: 1, more: false))
+        }
+        let slots = Set(run.requests.values.compactMap(\.slot))
+        #expect(slots == [0])
+        _ = run.taken()
+        run.gap()
+        // The new master has the grant of the first, and lacks all that came after it.
+        let listed = EngineReply.Line(slot: 0, number: 1, state: .granted, fence: 1, name: MachineRun.resource.name)
+        run.reply(run.lastNumber, .page(next: 0, [listed]))
+        #expect(run.taken().last == "send force \(run.lastNumber) of session1:1")
+    }
+
     /// The replies that refuse a request and leave no trace of it in its slot.
     private static let refusals: [EngineReply] = [.none, .conflict(kind: "sf", permits: 5), .missing, .gone, .broken]
 
