@@ -34,6 +34,17 @@ enum Envelope {
         return bytes
     }
 
+    /// The envelope of a message of a send with a longer id.
+    ///
+    /// - Parameter envelope: one that ``encode(_:id:)`` has made: its first line is the id, which ends with the number of the
+    ///   message after a slash.
+    static func appending(_ suffix: String, toSendIDOf envelope: [UInt8]) -> [UInt8] {
+        guard let end = envelope.firstIndex(of: UInt8(ascii: "\n")),
+            let slash = envelope[..<end].lastIndex(of: UInt8(ascii: "/"))
+        else { return envelope }
+        return Array(envelope[..<slash]) + suffix.utf8 + envelope[slash...]
+    }
+
     /// Decodes an envelope. Bytes in any other format are all body, because other programs may send
     /// messages too.
     static func decode(_ bytes: ArraySlice<UInt8>) -> Content {

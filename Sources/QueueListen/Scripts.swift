@@ -18,6 +18,7 @@ enum Scripts {
     static let finish = RedisScript(embedded: PackageResources.finish_lua)
     static let schedule = RedisScript(embedded: PackageResources.schedule_lua)
     static let takeDue = RedisScript(embedded: PackageResources.take_due_lua)
+    static let advance = RedisScript(embedded: PackageResources.advance_lua)
     static let cancel = RedisScript(embedded: PackageResources.cancel_lua)
     static let takeOver = RedisScript(embedded: PackageResources.take_over_lua)
 }

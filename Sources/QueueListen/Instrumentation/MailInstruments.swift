@@ -140,6 +140,16 @@ final class MailInstruments: Sendable {
         #endif
     }
 
+    /// Records that an occurrence of a recurring send was too late to be sent.
+    func missedOccurrence() {
+        #if MetricsSupport
+            meters?.missedOccurrences.increment()
+        #endif
+        #if LoggingSupport
+            backends.logger?.notice("missed an occurrence of a recurring send")
+        #endif
+    }
+
     /// Records that a scheduled send could not be carried out now and will be tried again.
     func cannotCarryOut(_ error: QueueListenError) {
         #if LoggingSupport
@@ -227,6 +237,7 @@ final class MailInstruments: Sendable {
         let handlerFailures: Counter
         let scheduled: Counter
         let carriedOut: Counter
+        let missedOccurrences: Counter
         let scheduledAgain: Counter
         let takenOver: Counter
         let givenUp: Counter
@@ -244,6 +255,7 @@ final class MailInstruments: Sendable {
             handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
             scheduled = Counter(label: "queuelisten_scheduled", factory: factory)
             carriedOut = Counter(label: "queuelisten_carried_out", factory: factory)
+            missedOccurrences = Counter(label: "queuelisten_missed_occurrences", factory: factory)
             scheduledAgain = Counter(label: "queuelisten_scheduled_again", factory: factory)
             takenOver = Counter(label: "queuelisten_taken_over", factory: factory)
             givenUp = Counter(label: "queuelisten_given_up", factory: factory)

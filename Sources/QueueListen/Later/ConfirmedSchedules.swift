@@ -9,18 +9,22 @@ struct ConfirmedSchedule: Sendable {
     let call: UInt64
     let encoded: [UInt8]
     let fingerprint: String
+    /// The text of the rule of a recurring send; empty for one that is sent once.
+    let rule: String
     /// Whether it was recorded when it was confirmed, and not before.
     let isInOrder: Bool
     /// When it is due, in milliseconds since 1970.
     var time = 0
+    /// How often a recurring send was recorded until then.
+    var version = 0
 }
 
 /// The last confirmed schedules and cancellations by one process, the oldest first.
 struct ConfirmedSchedules: ConfirmationLog {
     enum Change: Sendable {
         case scheduled(ConfirmedSchedule)
-        /// - Parameter call: that which had scheduled the send.
-        case cancelled(String, call: [UInt8])
+        /// - Parameter calls: those which had scheduled the send.
+        case cancelled(String, calls: [UInt8])
 
         var id: String {
             switch self {
@@ -41,8 +45,9 @@ struct ConfirmedSchedules: ConfirmationLog {
         /// About the number of bytes that it takes.
         var size: Int {
             switch change {
-            case .scheduled(let schedule): 256 + schedule.id.utf8.count + schedule.encoded.count
-            case .cancelled(let id, _): 192 + id.utf8.count
+            case .scheduled(let schedule):
+                256 + schedule.id.utf8.count + schedule.encoded.count + schedule.rule.utf8.count
+            case .cancelled(let id, let calls): 192 + id.utf8.count + calls.count
             }
         }
     }

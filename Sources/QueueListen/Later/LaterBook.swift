@@ -45,32 +45,57 @@ final class LaterBook: Sendable {
     ) async throws(QueueListenError) -> Due {
         let writes = DurableWrites(redis: redis, durability: durability, subject: "the send is scheduled")
         do { try await writes.prepare() } catch { throw QueueListenError(error) }
+        var rule = ""
+        if case .recurring(let recurring) = time { rule = recurring.text }
         let schedule = ConfirmedSchedule(
             id: id, call: .random(in: 1 ... .max), encoded: encodedSend.encoded, fingerprint: encodedSend.fingerprint,
-            isInOrder: durability == .memory)
+            rule: rule, isInOrder: durability == .memory)
         return try await confirming { () async throws(QueueListenError) in
             let end = clock.now() + configuration.callTimeout
-            let reply = try await repeating(until: end, clock, throwing: QueueListenError.self) {
-                try await writes.run(
-                    Scripts.schedule, keys: keys(of: id), arguments: arguments(of: schedule, time),
-                    timeout: remaining(until: end))
+            // The first time of a recurring send depends on the server's clock, which the first reply says.
+            var now = 0
+            while true {
+                let at = try Self.first(time, after: now)
+                let reply = try await repeating(until: end, clock, throwing: QueueListenError.self) {
+                    try await writes.run(
+                        Scripts.schedule, keys: keys(of: id), arguments: arguments(of: schedule, at),
+                        timeout: remaining(until: end))
+                }
+                guard let parts = reply.array else { throw refusal(reply) }
+                if parts.count == 2, parts[0].string == "over", let time = parts[1].integer, clock.now() < end {
+                    now = time
+                    continue
+                }
+                guard parts.count == 5, parts[0].string == "ok", let time = parts[1].integer,
+                    let now = parts[2].integer,
+                    let version = parts[3].integer
+                else { throw refusal(reply) }
+                var confirmed = schedule
+                (confirmed.time, confirmed.version) = (time, version)
+                return (Due(time, now: now), .scheduled(confirmed))
             }
-            guard let parts = reply.array, parts.count == 4, parts[0].string == "ok", let time = parts[1].integer,
-                let now = parts[2].integer
-            else { throw refusal(reply) }
-            var confirmed = schedule
-            confirmed.time = time
-            return (Due(time, now: now), .scheduled(confirmed))
         }
+    }
+
+    /// When a send is due for the first time.
+    ///
+    /// - Parameter now: in microseconds since 1970.
+    private static func first(_ time: SendTime, after now: Int) throws(QueueListenError) -> SendTime {
+        guard case .recurring(let rule) = time else { return time }
+        if now == 0 { return .at(0) }
+        guard let next = rule.recurrence.next(after: now / 1000) else {
+            throw QueueListenError(.invalidArgument, "the send recurs no more: \(rule.recurrence)")
+        }
+        return .at(next)
     }
 
     /// Cancels a send.
     func cancel(_ id: String) async throws(QueueListenError) -> Bool {
         try await confirming { () async throws(QueueListenError) in
-            let reply = try await run(Scripts.cancel, keys: cancelKeys(of: id), cancelArguments(id, call: nil))
+            let reply = try await run(Scripts.cancel, keys: cancelKeys(of: id), cancelArguments(id, calls: nil))
             guard let parts = reply.array, let isCancelled = parts.first?.integer else { throw refusal(reply) }
-            guard isCancelled == 1, parts.count == 3, let call = parts[1].bytes else { return (false, nil) }
-            return (true, .cancelled(id, call: call))
+            guard isCancelled == 1, parts.count == 3, let calls = parts[1].bytes else { return (false, nil) }
+            return (true, .cancelled(id, calls: calls))
         }
     }
 
@@ -124,10 +149,13 @@ final class LaterBook: Sendable {
             let reply = try await redis.send(
                 "ZRANGEBYSCORE", .string(home.keys.laterSends), "-inf", "+inf", "limit", "0", .integer(limit))
             let ids = reply.array?.compactMap(\.string) ?? []
-            let commands = ids.map { id -> RedisCommand in ["HGET", .string(send(id).recordKey(in: home)), "d"] }
-            let times = try await redis.pipeline(commands, timeout: remaining(until: end))
-            // One that is finished meanwhile may have no record any more.
-            return zip(ids, times).compactMap { id, time in time.integer.map { ScheduledSend(id: id, milliseconds: $0) }
+            let commands = ids.map { id -> RedisCommand in ["HMGET", .string(send(id).recordKey), "d", "r"] }
+            let records = try await redis.pipeline(commands, timeout: remaining(until: end))
+            return zip(ids, records).compactMap { id, record in
+                // One that is finished meanwhile may have no record any more.
+                guard let fields = record.array, fields.count == 2, let time = fields[0].integer else { return nil }
+                let rule = fields[1].string.flatMap { try? RecurrenceRule(text: $0) }
+                return ScheduledSend(id: id, milliseconds: time, rule?.recurrence)
             }
         }
     }
@@ -165,9 +193,9 @@ final class LaterBook: Sendable {
                 await scripts.run(
                     Scripts.schedule, keys: keys(of: schedule.id),
                     arguments: arguments(of: schedule, .at(schedule.time)))
-            case .cancelled(let id, let call):
+            case .cancelled(let id, let calls):
                 await scripts.run(
-                    Scripts.cancel, keys: cancelKeys(of: id), arguments: cancelArguments(id, call: call))
+                    Scripts.cancel, keys: cancelKeys(of: id), arguments: cancelArguments(id, calls: calls))
             }
         switch answer {
         case .reply(let reply): return reply.array?.last?.integer == 1
@@ -178,10 +206,10 @@ final class LaterBook: Sendable {
 
     // MARK: Scripts
 
-    private func send(_ id: String) -> RecordedSend { RecordedSend(id: id, kind: .later) }
+    private func send(_ id: String) -> RecordedSend { RecordedSend(id: id, kind: .later, home: home) }
 
     private func keys(of id: String) -> [String] {
-        [home.keys.meta, send(id).recordKey(in: home), send(id).indexKey(in: home)]
+        [home.keys.meta, send(id).recordKey, send(id).indexKey]
     }
 
     private func arguments(of schedule: ConfirmedSchedule, _ time: SendTime) -> [RedisArgument] {
@@ -191,18 +219,20 @@ final class LaterBook: Sendable {
             switch time {
             case .at(let milliseconds): (.integer(milliseconds), "")
             case .after(let delay): ("", .string("\(Double(delay.nanoseconds) / 1e6)"))
+            case .recurring: preconditionFailure("see first(_:after:)")
             }
+        let version: RedisArgument = schedule.version == 0 || schedule.rule.isEmpty ? "" : .integer(schedule.version)
         return [
             .integer(home.total), .string(schedule.id), .string(schedule.fingerprint), .bytes(schedule.encoded),
             .bytes(call.bytes), at, after, .integer(RecordedSends.recordLifetime.wholeMilliseconds),
-            .integer(configuration.maxScheduledSends),
+            .integer(configuration.maxScheduledSends), .string(schedule.rule), version,
         ]
     }
 
-    private func cancelKeys(of id: String) -> [String] { [send(id).recordKey(in: home), send(id).indexKey(in: home)] }
+    private func cancelKeys(of id: String) -> [String] { [send(id).recordKey, send(id).indexKey] }
 
-    private func cancelArguments(_ id: String, call: [UInt8]?) -> [RedisArgument] {
-        [.string(id), .integer(configuration.recordedSendLifetime.wholeMilliseconds), .bytes(call ?? [])]
+    private func cancelArguments(_ id: String, calls: [UInt8]?) -> [RedisArgument] {
+        [.string(id), .integer(configuration.recordedSendLifetime.wholeMilliseconds), .bytes(calls ?? [])]
     }
 
     private func run(

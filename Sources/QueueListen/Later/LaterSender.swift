@@ -69,7 +69,9 @@ final class LaterSender: Sendable {
         let due = try await books[home].schedule(request.encoded(id: id), time, id: id, durability)
         instruments.scheduled()
         look(at: home, in: due)
-        return ScheduledSend(id: id, milliseconds: due.time)
+        var recurrence: Recurrence?
+        if case .recurring(let rule) = time { recurrence = rule.recurrence }
+        return ScheduledSend(id: id, milliseconds: due.time, recurrence)
     }
 
     func cancel(_ id: String) async throws(QueueListenError) -> Bool { try await books[home(of: id)].cancel(id) }
@@ -177,14 +179,23 @@ final class LaterSender: Sendable {
     private static func delay() -> Duration { delayOfOthers + .milliseconds(Int.random(in: 0..<100)) }
 
     private func carryOut(_ id: String, in number: Int, homeTime: Int) async {
+        let taken = clock.now()
         // A task of its own: what was taken is finished, also when this post office stops.
-        await Task { [sends, instruments, home = books[number].home] in
+        let next = await Task { [sends, instruments, home = books[number].home] () -> Int? in
             do {
-                let send = RecordedSend(id: id, kind: .later)
-                if try await sends.resume(send, home, homeTime: homeTime) { instruments.carriedOut() }
-            } catch { instruments.cannotCarryOut(QueueListenError(error)) }
+                let send = RecordedSend(id: id, kind: .later, home: home)
+                let end = try await sends.resume(send, homeTime: homeTime)
+                if end.isDelivered { instruments.carriedOut() }
+                return end.next
+            } catch {
+                instruments.cannotCarryOut(QueueListenError(error))
+                return nil
+            }
         }.value
-        update(number) { $0.active -= 1 }
+        update(number) { watch in
+            watch.active -= 1
+            if let next { watch.add(at: taken + LaterBook.Due(next, now: homeTime * 1000).wait, due: next) }
+        }
     }
 }
 

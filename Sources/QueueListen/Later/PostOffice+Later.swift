@@ -116,7 +116,9 @@ extension PostOffice {
         try await send([Message(text: text)], to: recipients, after: delay, id: id, durability: durability)
     }
 
-    /// Cancels a send that is due later.
+    /// Cancels a send that is due later, or a recurring send.
+    ///
+    /// An occurrence of a recurring send that is due already is still sent to all of its recipients.
     ///
     /// - Returns: whether it is cancelled, and will not be sent. `false`: it is being sent or was sent,
     ///   or there is none with this id.
@@ -140,11 +142,11 @@ extension PostOffice {
         return try await laterSender.list(limit)
     }
 
-    private func request(_ messages: [Message], _ recipients: [String]) throws(QueueListenError) -> SendRequest {
+    func request(_ messages: [Message], _ recipients: [String]) throws(QueueListenError) -> SendRequest {
         try SendRequest(messages, to: recipients, maxMessageBytes: configuration.maxMessageBytes)
     }
 
-    private func schedule(
+    func schedule(
         _ request: SendRequest, _ time: SendTime, id: String?, _ durability: Durability
     ) async throws(QueueListenError) -> ScheduledSend {
         try Self.validate(id, durability)

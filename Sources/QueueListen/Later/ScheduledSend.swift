@@ -9,10 +9,14 @@ public struct ScheduledSend: Sendable, Hashable {
     /// The id of the send, with which it can be cancelled: the caller's own, or a generated one.
     public let id: String
     /// When it is due, by the clock of the Redis server, in milliseconds.
+    ///
+    /// Of a recurring send, its next occurrence.
     public let time: Date
+    /// When a recurring send is due; `nil` for one that is sent once, or if this machine does not know the time zone.
+    public let recurrence: Recurrence?
 
-    init(id: String, milliseconds: Int) {
-        self.id = id
+    init(id: String, milliseconds: Int, _ recurrence: Recurrence?) {
+        (self.id, self.recurrence) = (id, recurrence)
         time = Date(timeIntervalSince1970: Double(milliseconds) / 1000)
     }
 }
@@ -23,9 +27,11 @@ enum SendTime: Sendable {
     case at(Int)
     /// From now on.
     case after(Duration)
+    /// Again and again.
+    case recurring(RecurrenceRule)
 
     /// The last millisecond of the year 9999.
-    private static let maxMilliseconds = 253_402_300_799_999
+    static let maxMilliseconds = 253_402_300_799_999
 
     /// - Throws: `.invalidArgument`.
     init(_ date: Date) throws(QueueListenError) {

@@ -43,7 +43,7 @@ final class CrossPartitionSender: Sendable {
         let lifetime = id == nil ? configuration.ownIDLifetime : configuration.sendIDLifetime
         let encodedSend = request.encoded(id: sendID)
         let fingerprint = encodedSend.fingerprint
-        let send = RecordedSend(id: sendID, kind: .acrossPartitions)
+        let send = RecordedSend(id: sendID, kind: .acrossPartitions, home: sends.home(of: sendID))
         let parts = sends.parts(of: encodedSend)
         let end = clock.now() + configuration.callTimeout
         let writes = DurableWrites(redis: redis, durability: durability)
@@ -141,8 +141,8 @@ final class CrossPartitionSender: Sendable {
             // The script has stored the current time with each id. It returns a send that fails here again after
             // `takeOverAfter`.
             do {
-                let send = RecordedSend(id: id, kind: .acrossPartitions)
-                if try await sends.resume(send, home) { instruments.tookOver() }
+                let send = RecordedSend(id: id, kind: .acrossPartitions, home: home)
+                if try await sends.resume(send).isDelivered { instruments.tookOver() }
             } catch { instruments.recordRetry(QueueListenError(error)) }
         }
     }

@@ -54,6 +54,18 @@ struct EncodedSend: Sendable, Equatable {
         return aged
     }
 
+    /// One occurrence of a recurring send: its messages have ids of their own, so that their recipients take all of them.
+    ///
+    /// - Parameter due: in milliseconds since 1970.
+    func occurrence(at due: Int) -> EncodedSend {
+        var occurrence = self
+        for position in contents.indices {
+            occurrence.contents[position].envelope = Envelope.appending(
+                "@\(due)", toSendIDOf: contents[position].envelope)
+        }
+        return occurrence
+    }
+
     // MARK: Arguments of send.lua
 
     /// The script's keys.

@@ -13,7 +13,7 @@ import CoordinationBase
 import DequeModule
 import Hiredis
 
-/// The identity of a recorded send, and where it is in its home.
+/// The identity of a recorded send, and where it is recorded.
 struct RecordedSend: Sendable {
     enum Kind: Sendable {
         /// It is delivered at once, to recipients in several partitions.
@@ -24,16 +24,16 @@ struct RecordedSend: Sendable {
 
     let id: String
     let kind: Kind
+    /// The partition that records it.
+    let home: Partition
 
     /// In whose name a partition keeps the answer to its part.
     var sender: String { kind == .later ? "at:" + id : "id:" + id }
 
-    func recordKey(in home: Partition) -> String {
-        kind == .later ? home.keys.laterRecord(id) : home.keys.sendRecord(id)
-    }
+    var recordKey: String { kind == .later ? home.keys.laterRecord(id) : home.keys.sendRecord(id) }
 
     /// The key of the ids of those that are not finished.
-    func indexKey(in home: Partition) -> String { kind == .later ? home.keys.laterSends : home.keys.unfinishedSends }
+    var indexKey: String { kind == .later ? home.keys.laterSends : home.keys.unfinishedSends }
 }
 
 /// A send whose parts the partitions remember longer than necessary.
@@ -137,12 +137,11 @@ final class RecordedSends: Sendable {
     /// Records that the send is finished. If this fails, the process that takes the send over does
     /// it.
     func finish(_ send: RecordedSend, _ parts: [Part], _ firstIndices: [Int], _ lifetime: Duration) async {
-        let home = home(of: send.id)
         let indices = firstIndices.map { "\($0)" }.joined(separator: " ")
-        var keys = [send.recordKey(in: home), send.indexKey(in: home)]
+        var keys = [send.recordKey, send.indexKey]
         // A server that has lost the end of the send has then lost this as well.
-        let isAtHome = parts.count == 1 && parts[0].sender.partition === home
-        if isAtHome { keys.append(home.keys.sent(send.sender)) }
+        let isAtHome = parts.count == 1 && parts[0].sender.partition === send.home
+        if isAtHome { keys.append(send.home.keys.sent(send.sender)) }
         let reply = try? await redis.script(
             Scripts.finish, keys: keys,
             arguments: [.string(send.id), .string(indices), .integer(lifetime.wholeMilliseconds)],
@@ -165,7 +164,7 @@ final class RecordedSends: Sendable {
             return finished.removeFirst()
         }) {
             do {
-                let key = RedisArgument.string(oldest.send.recordKey(in: home(of: oldest.send.id)))
+                let key = RedisArgument.string(oldest.send.recordKey)
                 guard try await redis.send("HEXISTS", key, "p").integer == 0 else { continue }
             } catch {
                 // The home cannot be reached, so nobody can take the send over either: later.
@@ -200,36 +199,90 @@ final class RecordedSends: Sendable {
 
     // MARK: Resume
 
+    /// What has become of a send that was to be delivered and finished.
+    struct Ended: Sendable {
+        /// Otherwise another process has finished it, it was given up, or it was missed.
+        var isDelivered = false
+        /// When the next occurrence of a recurring send is due, in milliseconds since 1970.
+        var next: Int?
+    }
+
     /// Delivers and finishes a send that another process, or another call, has recorded.
     ///
     /// - Parameter homeTime: the time by the home's clock, in milliseconds since 1970, if it was requested before.
-    /// - Returns: whether it was delivered. Otherwise another process has finished it, or it was given up.
-    func resume(_ send: RecordedSend, _ home: Partition, homeTime: Int? = nil) async throws -> Bool {
-        let key = RedisArgument.string(send.recordKey(in: home))
-        let found = try await redis.send("HMGET", key, "p", "f").array ?? []
-        guard found.count == 2, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
+    func resume(_ send: RecordedSend, homeTime: Int? = nil) async throws -> Ended {
+        let key = RedisArgument.string(send.recordKey)
+        let found = try await redis.send("HMGET", key, "p", "f", "d", "r").array ?? []
+        guard found.count == 4, let encodedSend = found[0].bytes.flatMap({ EncodedSend(encoded: $0) }),
             let fingerprint = found[1].string
         else {
             // Either another process has just finished the send: it removes the encoded send and keeps the fingerprint.
             // Or the record has expired with its fingerprint, or cannot be decoded: the send is given up. Only the
             // process that removes the id reports that.
-            let isFirst =
-                try await redis.send("ZREM", .string(send.indexKey(in: home)), .string(send.id)).integer == 1
-            let isFinished = found.count == 2 && found[0].isNull && !found[1].isNull
+            let isFirst = try await redis.send("ZREM", .string(send.indexKey), .string(send.id)).integer == 1
+            let isFinished = found.count == 4 && found[0].isNull && !found[1].isNull
             if isFirst, !isFinished { instruments.gaveUp(send.kind) }
-            return false
+            return Ended()
         }
+        if let rule = found[3].string, let due = found[2].integer, let homeTime {
+            return try await begin(send, try RecurrenceRule(text: rule), encodedSend, due: due, homeTime)
+        }
+        return try await complete(send, encodedSend, fingerprint, homeTime)
+    }
+
+    /// Delivers a send if it is still unfinished, and finishes it.
+    ///
+    /// - Parameter homeTime: the time by the home's clock, if it was requested before it was seen to be unfinished.
+    private func complete(
+        _ send: RecordedSend, _ encodedSend: EncodedSend, _ fingerprint: String, _ homeTime: Int?
+    ) async throws -> Ended {
         let end = clock.now() + configuration.callTimeout
         let parts = parts(of: encodedSend)
         let times: [Int]
-        if let homeTime, parts.count == 1, parts[0].sender.partition === home {
+        if let homeTime, parts.count == 1, parts[0].sender.partition === send.home {
             times = [homeTime]
         } else {
             times = try await serverTimes(parts, until: end)
-            guard try await redis.send("HEXISTS", key, "p").integer == 1 else { return false }
+            guard try await redis.send("HEXISTS", .string(send.recordKey), "p").integer == 1 else { return Ended() }
         }
         let firstIndices = try await deliver(send, encodedSend, parts, fingerprint, times, .memory, until: end)
         await finish(send, parts, firstIndices, configuration.recordedSendLifetime)
-        return true
+        return Ended(isDelivered: true)
+    }
+
+    /// Makes an occurrence of a recurring send a scheduled send of its own, unless it is too late, records when the next one
+    /// is due, and delivers it.
+    private func begin(
+        _ recurring: RecordedSend, _ rule: RecurrenceRule, _ encodedSend: EncodedSend, due: Int, _ homeTime: Int
+    ) async throws -> Ended {
+        // Another process may have begun it meanwhile.
+        guard due <= homeTime else { return Ended() }
+        let occurrence = RecordedSend(id: "\(recurring.id)@\(due)", kind: .later, home: recurring.home)
+        let encodedOccurrence = encodedSend.occurrence(at: due)
+        let fingerprint = encodedOccurrence.fingerprint
+        let isMissed = rule.skips(homeTime - due)
+        let next = rule.recurrence.next(after: homeTime)
+        let reply = try await redis.script(
+            Scripts.advance, keys: [recurring.recordKey, recurring.indexKey, occurrence.recordKey],
+            arguments: [
+                .string(recurring.id), .integer(due), next.map { .integer($0) } ?? "",
+                .integer(configuration.recordedSendLifetime.wholeMilliseconds), .string(isMissed ? "" : occurrence.id),
+                .string(fingerprint), .bytes(encodedOccurrence.encoded),
+                .integer(Self.recordLifetime.wholeMilliseconds),
+                .integer(configuration.takeOverAfter.wholeMilliseconds), .integer(configuration.maxScheduledSends),
+            ], timeout: configuration.callTimeout)
+        guard reply.array?.first?.integer == 1 else { return Ended() }
+        guard reply.array?.last?.integer == 1 else {
+            instruments.missedOccurrence()
+            return Ended(next: next)
+        }
+        var ended = Ended(next: next)
+        do {
+            ended.isDelivered = try await complete(occurrence, encodedOccurrence, fingerprint, homeTime).isDelivered
+        } catch {
+            // It is a send of its own now, and will be taken again.
+            instruments.cannotCarryOut(QueueListenError(error))
+        }
+        return ended
     }
 }

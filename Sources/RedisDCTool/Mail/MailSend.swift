@@ -10,12 +10,15 @@ struct MailSend: AsyncParsableCommand {
         abstract: "Send messages in order to all of the given mailboxes, or to none.",
         discussion: """
             With --id, repeating the same send within 10 minutes has no effect. With --after or --at, Redis keeps the messages \
-            until then, and any running post office of the namespace sends them: redisdc schedule shows and cancels them.
+            until then, and any running post office of the namespace sends them: redisdc schedule shows and cancels them. With \
+            --every or --cron they are sent again and again; the same command with the same --id changes nothing, and any \
+            other replaces it.
             """
     )
     .examples(
         "redisdc mail send --to alice,bob --id order-7 'hello' 'world'",
-        "redisdc mail send --to alice --after 600 --id reminder-7 'your game begins'")
+        "redisdc mail send --to alice --after 600 --id reminder-7 'your game begins'",
+        "redisdc mail send --to reports --cron '0 3 * * *' --zone Europe/Berlin --id nightly 'count the day'")
     @OptionGroup var mail: MailOptions
     @Option(name: .customLong("to"), help: "The names of mailboxes, separated by commas. May be repeated.")
     var recipients: [String]
@@ -26,6 +29,13 @@ struct MailSend: AsyncParsableCommand {
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
     @Option(help: "Seconds until the messages are sent, with decimals; 0 or more.") var after: Double?
     @Option(help: "The time at which the messages are sent, as in 2030-01-31T12:00:00Z.") var at: String?
+    @Option(help: "Seconds after which the messages are sent again and again, with decimals; 1 or more.")
+    var every: Double?
+    @Option(help: "The times of recurring messages: minute hour day-of-month month day-of-week.") var cron: String?
+    @Option(help: "The time zone of --cron, as in Europe/Berlin (default: GMT).") var zone: String?
+    @Option(
+        help: "The lateness in seconds from which a recurring send is skipped. Without it, a missed one is sent late.")
+    var skipAfter: Double?
     @OptionGroup var durability: DurabilityOptions
     @Argument(help: "The messages, one per argument. They may be any bytes.") var messages: [ByteArgument]
 
@@ -35,8 +45,33 @@ struct MailSend: AsyncParsableCommand {
         if let after, !(after >= 0 && after < 1e9) {
             throw ValidationError("--after must be a number of seconds, 0 or more")
         }
-        if after != nil, at != nil { throw ValidationError("--after and --at exclude each other") }
+        let times = [
+            ("--after", after != nil), ("--at", at != nil), ("--every", every != nil), ("--cron", cron != nil),
+        ]
+        .filter(\.1)
+        if times.count > 1 { throw ValidationError("\(times[0].0) and \(times[1].0) exclude each other") }
+        let recurs = every != nil || cron != nil
+        if recurs, id == nil {
+            throw ValidationError("a recurring send needs --id, with which it is replaced and cancelled")
+        }
+        if zone != nil, cron == nil { throw ValidationError("--zone is for --cron") }
+        if skipAfter != nil, !recurs { throw ValidationError("--skip-after is for --every and --cron") }
+        if let skipAfter, !(skipAfter >= 0 && skipAfter < 1e7) {
+            throw ValidationError("--skip-after must be a number of seconds, 0 or more")
+        }
+        if let every, !(every >= 1 && every < 1e9) {
+            throw ValidationError("--every must be a number of seconds, 1 or more")
+        }
         if let at, Self.date(at) == nil { throw ValidationError("--at must be a time such as 2030-01-31T12:00:00Z") }
+    }
+
+    private func recurrence() throws -> Recurrence? {
+        if let every { return try .every(.seconds(every)) }
+        guard let cron else { return nil }
+        guard let zone = TimeZone(identifier: zone ?? "GMT") else {
+            throw Failure(.usage, "--zone \"\(zone ?? "")\" is not a time zone such as Europe/Berlin")
+        }
+        return try .cron(cron, in: zone)
     }
 
     private static func date(_ text: String) -> Date? { try? Date(text, strategy: .iso8601) }
@@ -64,7 +99,15 @@ struct MailSend: AsyncParsableCommand {
         let contents = messages.map {
             Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
         }
+        let recurrence = try recurrence()
         try await mail.withOffice { office in
+            if let recurrence, let id {
+                return try report(
+                    try await office.send(
+                        contents, to: names, recurring: recurrence, id: id,
+                        missed: skipAfter.map { .skip(after: .seconds($0)) } ?? .sendOnce,
+                        durability: durability.durability))
+            }
             if let after {
                 return try report(
                     try await office.send(

@@ -7,14 +7,14 @@ import QueueListen
 /// The `redisdc schedule` commands.
 struct Schedule: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Sends to mailboxes that are due later: see redisdc mail send --after.",
+        abstract: "Sends to mailboxes that are due later, or recur: see redisdc mail send --after and --cron.",
         subcommands: [ScheduleList.self, ScheduleCancel.self])
 }
 
 /// The `redisdc schedule list` command.
 struct ScheduleList: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Print the sends that are due later, the next one first."
+        commandName: "list", abstract: "Print the sends that are due later, or recur, the next one first."
     )
     .examples("redisdc schedule list --limit 10")
     @OptionGroup var mail: MailOptions
@@ -23,13 +23,17 @@ struct ScheduleList: AsyncParsableCommand {
     private struct Report: Encodable {
         var id: String
         var time: String
+        var recurrence: String?
     }
 
     func run() async throws {
         try await mail.withOffice { office in
             for send in try await office.scheduledSends(limit: limit) {
                 let time = send.time.formatted(.iso8601)
-                try mail.global.report("\(time)  \(send.id)", Report(id: send.id, time: time))
+                let recurrence = send.recurrence.map { "\($0)" }
+                try mail.global.report(
+                    "\(time)  \(send.id)" + (recurrence.map { "  (\($0))" } ?? ""),
+                    Report(id: send.id, time: time, recurrence: recurrence))
             }
         }
     }
@@ -38,7 +42,7 @@ struct ScheduleList: AsyncParsableCommand {
 /// The `redisdc schedule cancel` command.
 struct ScheduleCancel: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Cancel a send that is due later."
+        commandName: "cancel", abstract: "Cancel a send that is due later, or a recurring send."
     )
     .examples("redisdc schedule cancel reminder-7")
     @OptionGroup var mail: MailOptions

@@ -58,6 +58,14 @@ struct MailOperations {
         }
         #expect(try await office.cancelScheduledSend("later \(Duration.seconds(3600))"))
         try await until("the other one is sent") { try await office.scheduledSends().isEmpty }
+        for recipients in [["alice"], ["bob", "carol"]] {
+            let messages = [Message(text: "again")]
+            try await office.send(messages, to: recipients, recurring: .every(.seconds(1)), id: "recurring")
+            try await until("it is sent") {
+                try await office.mailbox(recipients[0]).peek(limit: 100).contains { $0.text == "again" }
+            }
+        }
+        #expect(try await office.cancelScheduledSend("recurring"))
         // The post office forgets sends across partitions, some time after they are finished.
         try await until("finished sends are forgotten") {
             try await admin.send("INFO", "commandstats").string?.contains("cmdstat_hexists:calls") == true

@@ -12,7 +12,9 @@ import Testing
 struct ForeignNode: Sendable {
     static let process = "0123456789abcdef"
     /// The scripts that it runs.
-    static let scripts = ["send", "repair", "listen", "begin", "finish", "take_over", "schedule", "take_due", "cancel"]
+    static let scripts = [
+        "send", "repair", "listen", "begin", "finish", "take_over", "schedule", "take_due", "advance", "cancel",
+    ]
     let redis: RedisClient
     var process = Self.process
     var alter: @Sendable (String) -> String = { $0 }

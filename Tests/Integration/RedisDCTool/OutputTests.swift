@@ -47,6 +47,10 @@ struct OutputTests {
             ["mail", "send", "--to", "alice,kept,doomed", "hello"],
             ["mail", "send", "--to", "alice", "--after", "3600", "--id", "reminder", "hello"],
             ["mail", "send", "--to", "alice", "--at", "2099-12-31T00:00:00Z", "later"],
+            [
+                "mail", "send", "--to", "alice", "--cron", "0 3 * * *", "--zone", "Europe/Berlin", "--id", "nightly",
+                "x",
+            ],
         ] { _ = try await tool.start(words).result() }
         try #"{"format":"redisdc verify","version":1,"seed":1,"ttl":1000,"families":[],"isLossless":true}"#
             .write(toFile: tool.mark("history"), atomically: true, encoding: .utf8)

@@ -166,8 +166,15 @@ struct MailboxGenerator {
         func run(_ script: String, _ keys: [Bytes], _ arguments: [Bytes]) -> Operation {
             Operation(kind: .script("mail/" + script), keys: keys, arguments: arguments, time: time)
         }
-        switch Int.random(in: 0..<8, using: &random) {
+        switch Int.random(in: 0..<9, using: &random) {
         case 4: return later()
+        case 8:
+            return run(
+                "advance", ["ql:{t:0}:later:" + id, "ql:{t:0}:laters", "ql:{t:0}:later:" + id + "@"],
+                [
+                    id, "1700000000000", random.pick(["", "1700000001000", "1700000000000"]), "900000",
+                    random.pick(["", id + "@"]), "f1", "encoded", "900000", "5000", random.pick(["1", "10"]),
+                ])
         case 5: return later()
         case 6:
             return run("take_due", ["ql:{t:0}:laters"], [random.pick(["100", "5000"]), random.pick(["1", "10"])])
@@ -185,12 +192,13 @@ struct MailboxGenerator {
     }
 
     private mutating func later() -> Operation {
+        let recurrence: [Bytes] = [random.pick(["", "once every 1000 0"]), random.pick(["", "1", "2"])]
         let id: Bytes = random.pick(["s1", "s2"])
         let delay: [Bytes] = random.chance(50) ? ["", random.pick(["0", "0.5", "2000"])] : ["1700000000000", ""]
         return Operation(
             kind: .script("mail/schedule"), keys: [Self.meta, "ql:{t:0}:later:" + id, "ql:{t:0}:laters"],
             arguments: ["1", id, random.pick(["f1", "f2"]), "encoded", random.pick(["call 1..", "call 2.."])] + delay
-                + ["900000", random.pick(["1", "10"])], time: time)
+                + ["900000", random.pick(["1", "10"])] + (delay[0].isEmpty ? ["", ""] : recurrence), time: time)
     }
 
     private mutating func damage(_ name: String) -> Operation {

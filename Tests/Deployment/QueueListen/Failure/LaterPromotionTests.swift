@@ -71,4 +71,39 @@ extension QueueListenTests.FailureTests {
             }
         }
     }
+
+    @Test(
+        "a recurring send that a promoted replica lacks, or has as it was before, is declared again as it was last",
+        arguments: [true, false])
+    func lostRecurring(olderFirst: Bool) async throws {
+        try await withReplicatedServers { servers in
+            try await withRedisClient(url: servers.url) { first in
+                try await withRedisClient(url: servers.url) { second in
+                    let (one, two) = (
+                        try PostOffice(redis: first, configuration: patient),
+                        try PostOffice(redis: second, configuration: patient)
+                    )
+                    let old = try Recurrence.every(.seconds(3650 * 86_400))
+                    let new = try Recurrence.every(.seconds(86_400))
+                    for id in ["kept", "cancelled"] { try await one.send("a", to: "alice", recurring: old, id: id) }
+                    try await servers.cutReplication()
+                    for id in ["kept", "lost"] {
+                        try await one.send("a", to: "alice", recurring: old, id: id)
+                        try await two.send("b", to: "alice", recurring: new, id: id)
+                    }
+                    // The same as before, which the new server will not know either.
+                    try await two.send("a", to: "alice", recurring: old, id: "cancelled")
+                    #expect(try await one.cancelScheduledSend("cancelled"))
+                    await servers.promote()
+                    // They connect again with their next calls.
+                    for office in olderFirst ? [one, two] : [two, one] { _ = try await office.scheduledSends() }
+                    for office in [one, two] {
+                        let waiting = try await office.scheduledSends()
+                        #expect(Set(waiting.map(\.id)) == ["kept", "lost"])
+                        #expect(waiting.allSatisfy { $0.recurrence == new })
+                    }
+                }
+            }
+        }
+    }
 }

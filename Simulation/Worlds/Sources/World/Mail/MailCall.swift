@@ -157,7 +157,7 @@ extension MailWorld {
 
     private func check(_ message: ReceivedMessage, _ item: MailLedger.Stored, _ call: MailCall) {
         let entry = item.entry
-        if message.text != entry.text || message.id != entry.id { fail(call, "has \(message.id) for \(entry.id)") }
+        if message.text != entry.body || message.id != entry.id { fail(call, "has \(message.id) for \(entry.id)") }
         if entry.life > 0, entry.sent + entry.life <= call.beganAtServer, world.plan.faults.clockSteps == 0 {
             fail(call, "has message \(entry.index), which had expired")
         }

@@ -17,9 +17,16 @@ struct MailEntry: Equatable {
     var key: String
     /// The size of its two elements.
     var size: Int
-    /// The id of the message, and what was sent.
+    /// The id of the message, and its body.
     var id: String
-    var text: String
+    var body: String
+    /// What was sent: the body, and the time of an occurrence of a recurring send, which all have the same body.
+    var text: String { Self.occurrence(of: id).map { "\(body)@\($0)" } ?? body }
+
+    /// The time of an occurrence of a recurring send, from the id of its message, `ID@TIME/NUMBER`.
+    static func occurrence(of id: String) -> Int? {
+        id.split(separator: "@").dropFirst().last?.split(separator: "/").first.flatMap { Int($0) }
+    }
 
     init?(_ head: [UInt8], _ body: [UInt8]) {
         var reader = ByteReader(head)
@@ -34,7 +41,7 @@ struct MailEntry: Equatable {
         else { return nil }
         (self.life, self.key) = (life, String(decoding: key, as: UTF8.self))
         let envelope = Envelope.decode(reader.rest)
-        (id, text) = (envelope.id, String(decoding: envelope.body, as: UTF8.self))
+        (id, body) = (envelope.id, String(decoding: envelope.body, as: UTF8.self))
     }
 
     /// Whether a reader skips it at a time by the server's clock.

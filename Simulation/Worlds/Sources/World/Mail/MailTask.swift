@@ -38,12 +38,14 @@ final class MailTask: @unchecked Sendable {
             case 5: await receive(for: world.random.time(500_000...20_000_000))
             case 6 where world.random.isOne(in: 4): await forget()
             case 7: await sendLater()
+            case 8 where mail.plan.hasRecurring == true: await sendAgain()
             default: await send()
             }
         }
         while !mail.isDrained, !owner.client.isOver {
             await read(mail.seats.filter { $0.isFree && !mail.isDrained($0) }.randomElement(using: &world.random))
             await receive(for: 3_000_000)
+            if mail.plan.hasRecurring == true { await endRecurring() }
             await owner.pause(10_000...300_000)
         }
     }
@@ -153,6 +155,36 @@ final class MailTask: @unchecked Sendable {
         mail.ledger.cancelled.insert(text)
         for (box, texts) in mail.ledger.texts where texts[text] != nil {
             world.violation("\(box) has \"\(text)\", which was cancelled")
+        }
+    }
+
+    /// Declares a recurring send, perhaps repeatedly, and cancels it after a while.
+    private func sendAgain() async {
+        lastSend += 1
+        let text = "\(name)-\(lastSend) again"
+        let names = mail.recipients.filter { $0 != Inbox.mailbox }.shuffled(using: &world.random)
+        let boxes = Array(names.prefix(Int.random(in: 1...names.count, using: &world.random)))
+        let id = "again \(text)"
+        mail.recurring[id] = Recurring(text: text, boxes: boxes.map(mail.key))
+        owner.sending += 1
+        defer { owner.sending -= 1 }
+        for _ in 0..<Int.random(in: 1...3, using: &world.random) {
+            do throws(QueueListenError) {
+                try await owner.office.send([Message(text: text)], to: boxes, recurring: .every(.seconds(1)), id: id)
+            } catch { world.note("\(owner.process.name) cannot declare \(text): \(error)") }
+            if owner.client.isOver { return }
+            await owner.pause(1000...2_000_000)
+        }
+        let losses = world.judge.losses
+        let isCancelled = (try? await owner.office.cancelScheduledSend(id)) ?? false
+        // A failover may lose the cancellation with its process.
+        if isCancelled, losses == 0, world.judge.losses == 0 { mail.recurring[id]!.cancelledAt = world.serverTime }
+    }
+
+    /// Cancels all recurring sends: those of processes that have died, and those whose cancellation Redis has lost.
+    private func endRecurring() async {
+        for send in (try? await owner.office.scheduledSends()) ?? [] where send.recurrence != nil {
+            _ = try? await owner.office.cancelScheduledSend(send.id)
         }
     }
 

@@ -17,6 +17,15 @@ public struct MailPlan: Sendable, Codable, Equatable {
     public var hasLimits = true
     /// Whether there is a mailbox that receivers read.
     public var hasInbox = true
+    /// Whether some sends recur; `nil` for no.
+    public var hasRecurring: Bool? = true
+}
+
+/// A recurring send: what is sent to whom, and when it was cancelled, in milliseconds by the server's clock.
+struct Recurring {
+    var text: String
+    var boxes: [String]
+    var cancelledAt: Int?
 }
 
 /// A device of a mailbox: the application lets one task at a time read as it.
@@ -71,6 +80,8 @@ final class MailWorld: @unchecked Sendable {
     var attempted: [(text: String, boxes: [String])] = []
     /// When scheduled messages are due, in milliseconds by the server's clock.
     var due: [String: Int] = [:]
+    /// By id.
+    var recurring: [String: Recurring] = [:]
     /// The calls of listen under way, by number.
     var calls: [Int: MailCall] = [:]
     private var lastCall = 0
@@ -203,7 +214,32 @@ final class MailWorld: @unchecked Sendable {
                 }
             }
         }
+        for send in recurring.values { check(send) }
         checkInbox()
+    }
+
+    /// Each occurrence of a recurring send has reached all recipients, and none is early or came after the end.
+    private func check(_ send: Recurring) {
+        var found: [Int: Set<String>] = [:]
+        for box in send.boxes {
+            for entry in (ledger.stored[box] ?? [:]).values.map(\.entry) where entry.body == send.text {
+                guard let time = MailEntry.occurrence(of: entry.id) else {
+                    world.violation("\(box) has \(entry.id), which is no occurrence")
+                    continue
+                }
+                found[time, default: []].insert(box)
+                if world.plan.faults.clockSteps > 0 { continue }
+                if entry.sent < time { world.violation("\(box) has \(entry.id) earlier than it was due") }
+                if let end = send.cancelledAt, time > end {
+                    world.violation("\(box) has \(entry.id), which was cancelled")
+                }
+            }
+        }
+        world.note("\(send.text): \(found.count) occurrences")
+        let intact = send.boxes.filter { ledger.boxes[$0]?.losses ?? 0 == 0 }
+        for (time, boxes) in found where !boxes.isSuperset(of: intact) {
+            world.violation("only \(boxes.sorted()) of \(send.boxes) have \"\(send.text)\" of \(time)")
+        }
     }
 
     /// Whether a device that was known before the send has received a message that was confirmed.
