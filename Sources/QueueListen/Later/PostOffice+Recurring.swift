@@ -14,7 +14,7 @@ extension PostOffice {
     /// id, messages, recipients and recurrence changes nothing. A call with the same id and anything
     /// else replaces the recurring send. If processes of two versions start, the last call counts.
     ///
-    /// Each occurrence is sent as a send at a time is (``send(_:to:at:id:durability:)``), once,
+    /// Each occurrence is sent as a send at a time is (``send(_:to:at:id:durability:)-(_,[String],_,_,_)``), once,
     /// whichever processes die meanwhile, by any running post office of the namespace. Its messages have
     /// ids of their own: `ID@TIME/NUMBER`, with the time at which it was due in milliseconds since
     /// 1970. The next one follows from the server's clock and is recorded when one is sent, so occurrences

@@ -41,7 +41,7 @@ struct MailEntry: Equatable {
         else { return nil }
         (self.life, self.key) = (life, String(decoding: key, as: UTF8.self))
         let envelope = Envelope.decode(reader.rest)
-        (id, body) = (envelope.id, String(decoding: envelope.body, as: UTF8.self))
+        (id, self.body) = (envelope.id, String(decoding: envelope.body, as: UTF8.self))
     }
 
     /// Whether a reader skips it at a time by the server's clock.
