@@ -150,7 +150,11 @@ final class MailWorld: @unchecked Sendable {
     }
 
     /// A replica is the master.
-    func promoted() { ledger.promoted(world.servers.master, at: world.now) }
+    func promoted() {
+        ledger.promoted(world.servers.master, at: world.now)
+        // Its process repeats a cancellation that is lost, some time later.
+        for id in recurring.keys { recurring[id]!.cancelledAt = nil }
+    }
 
     func begins(_ call: MailCall) -> Int {
         lastCall += 1
