@@ -106,8 +106,9 @@ struct Judge {
     ) -> Int {
         lastHolder += 1
         let number = lastHolder
-        // A process that was stopped may learn of a grant that the server has lost since.
-        let isOld = losses > 0 && !isStored()
+        // A process that was stopped may learn of a grant that the server has lost since, or that others have had since,
+        // because the server's clock was set forward.
+        let isOld = (losses > 0 || clockStep != nil) && !isStored()
         holders[number] = Holder(
             room: room, fence: fence, process: process, holds: holds, isStored: isStored,
             losses: isOld ? losses - 1 : losses)

@@ -43,6 +43,7 @@ extension MailWorld {
                 fail(call, "reports a fork, and its process remembers what is lost")
             }
             seat.mustSkip = []
+            seat.gaps[call.process.process.number] = world.now
             seat.repeated[call.process.process.number] = nil
             seat.restart = max(seat.restart, delivery.cursor.index)
         }
@@ -75,7 +76,9 @@ extension MailWorld {
     /// Whether the process of a call has received a message as its device, and certainly remembers it.
     private func remembers(_ tag: UInt64, _ call: MailCall) -> Bool {
         guard let (process, at) = call.seat.received[tag] else { return false }
+        // A gap, also one that another call was told of, lets it forget what was before.
         return process == call.process.process.number && at + 25_000_000 > world.now
+            && at > call.seat.gaps[process] ?? -1
     }
 
     /// Whether the process of a call has received all messages up to its position that Redis has lost.

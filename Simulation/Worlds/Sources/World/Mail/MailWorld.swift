@@ -42,6 +42,8 @@ final class Seat: @unchecked Sendable {
     var cursor: Cursor?
     /// The tags of the messages that were delivered to the application, each with the process and the time.
     var received: [UInt64: (process: Int, at: Time)] = [:]
+    /// When calls have returned a gap last, by process.
+    var gaps: [Int: Time] = [:]
     /// What the device had received when Redis lost its position, with the tags then, by process: what it may skip since.
     var repeated: [Int: [String: UInt64]] = [:]
     /// What no call of the process that has called last may deliver again, because all calls since have continued after the
