@@ -14,13 +14,13 @@ local DUE, CALLS, CANCELLED, RULE, VERSION = 'd', 'c', 'x', 'r', 'v'
 local CALL_SIZE, MAX_CALLS = 8, 512
 
 -- Writes the record of a send that is due later. That of a recurring send does not expire.
-local function write_later(record, later, id, fingerprint, encoded, due, calls, lifetime, rule, version)
+local function write_later(record, later, id, fingerprint, encoded, due, calls, lifetime, rule, version, now)
   local time = string.format('%d', due)
   redis.call('HSET', record, FINGERPRINT, fingerprint, ENCODED, encoded, DUE, time, CALLS,
     string.sub(calls, 1, MAX_CALLS))
   redis.call('HDEL', record, CANCELLED, RULE, VERSION)
   if rule == '' then
-    redis.call('PEXPIREAT', record, string.format('%d', due + lifetime))
+    redis.call('PEXPIREAT', record, string.format('%d', math.max(due, now) + lifetime))
   else
     redis.call('HSET', record, RULE, rule, VERSION, version)
     redis.call('PERSIST', record)
@@ -34,9 +34,10 @@ end
 --        of their ids by ms when they are due or may be taken again
 -- ARGV   [1] partitions  [2] id  [3] fingerprint of messages and recipients  [4] the encoded send  [5] the call: 8
 --        random bytes  [6] ms since 1970 when it is due, or '' if [7] says it  [7] ms from now until it is due  [8] ms
---        after which it is given up, from when it is due  [9] the maximum number of sends in `later`  [10] the rule of
---        a recurring send, or ''  [11] of a recurring send the version, if Redis has confirmed it and may have lost it;
---        '' if it is new: then the time must not be over, because it may be that of an occurrence that was sent
+--        after which it is given up, from when it is due, or from now if that is over  [9] the maximum number of sends
+--        in `later`  [10] the rule of a recurring send, or ''  [11] of a recurring send the version, if Redis has
+--        confirmed it and may have lost it; '' if it is new: then the time must not be over, because it may be that of
+--        an occurrence that was sent
 -- Reply  {'ok', ms since 1970 when it is due, us since 1970 now, version or 0, 1 if this call has recorded it now,
 --        otherwise 0}; {'over', us since 1970 now}: nothing was recorded
 -- Refuses {'conflict'}: the id was used for another send; {'full'}: too many sends are waiting; and as described at
@@ -66,7 +67,7 @@ function entry.schedule(keys, arguments)
     due = at == '' and math.ceil(now + pause) or tonumber(at)
     if rule ~= '' and not lost and due <= now then return {'over', string.format('%d', now * 1000)} end
     version = lost or version + 1
-    write_later(record, later, id, fingerprint, encoded, due, call .. calls, lifetime, rule, version)
+    write_later(record, later, id, fingerprint, encoded, due, call .. calls, lifetime, rule, version, now)
     if is_partition_new then write_layout(meta, partitions) end
   elseif not is_repeated then
     -- A late copy of this call does not record the send again either.

@@ -57,7 +57,7 @@ if is_new then
     call('HSET', record, 'f', fingerprint, 'p', encoded, 'd', time, 'c', string.sub(calls_2, 1, 512))
     call('HDEL', record, 'x', 'r', 'v')
     if rule == '' then
-      call('PEXPIREAT', record, format('%d', due + lifetime))
+      call('PEXPIREAT', record, format('%d', math.max(due, now) + lifetime))
     else
       call('HSET', record, 'r', rule, 'v', version)
       call('PERSIST', record)

@@ -84,6 +84,17 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a time in the past is due now, however long ago it was", arguments: [0.0, 1e9, 1.7e9])
+        func past(time: Double) async throws {
+            try await withServer { _, redis, _ in
+                try await withPostOffice(redis: redis, configuration: impatient()) { office in
+                    try await office.send("late", to: "alice", at: Date(timeIntervalSince1970: time))
+                    try await until("it is sent") { try await texts(office, "alice") == ["late"] }
+                    try await until("it is finished") { try await waiting(office) == 0 }
+                }
+            }
+        }
+
         @Test("1,000 sends that are due at once are carried out once each, by several post offices")
         func many() async throws {
             try await withServer { _, redis, other in

@@ -32,6 +32,13 @@ extension MailHazard {
             return try await node.schedule("z", call: "call one") == ["full"]
         },
         MailHazard(
+            invariant: "M4", testDescription: "a send whose time is long ago is kept until it is carried out",
+            guardian: "math.max(due, now) + lifetime", without: "due + lifetime"
+        ) { node, _ in
+            _ = try await node.schedule("x", call: "call one")
+            return try await node.schedule("x", call: "call two", fingerprint: "g") == ["conflict"]
+        },
+        MailHazard(
             invariant: "M5", testDescription: "a send that one node has taken is not immediately taken by another",
             guardian: "call('ZADD', later, format('%d', now + pause), id)", without: "call('ZCARD', later)"
         ) { node, _ in
@@ -140,7 +147,7 @@ extension ForeignNode {
         try await run(
             "schedule", [key("meta"), key("later:\(id)"), key("laters")],
             [
-                "1", .string(id), .string(fingerprint), "encodedSend", .string(call), "1", "", "9000000000000", "2", "",
+                "1", .string(id), .string(fingerprint), "encodedSend", .string(call), "1", "", "60000", "2", "",
                 "",
             ])
     }
