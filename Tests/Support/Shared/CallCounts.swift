@@ -2,13 +2,16 @@ public import Hiredis
 
 // How often a server has run its commands, those of scripts included.
 extension RedisClient {
-    /// Returns the number of calls of each command that was called, by its name in lower case.
+    /// Returns the number of calls of each command that was called, by its name in lower case, and the number of those that
+    /// have failed, by the name and `failed`.
     public func callCounts() async throws -> [String: Int] {
         let stats = try await send("INFO", "commandstats").string ?? ""
         var counts: [String: Int] = [:]
         for line in stats.split(whereSeparator: \.isNewline) where line.hasPrefix("cmdstat_") {
             let parts = line.dropFirst("cmdstat_".count).split(separator: ":calls=")
             counts[String(parts[0])] = parts[1].split(separator: ",").first.flatMap { Int($0) }
+            let failed = parts[1].split(separator: ",").first { $0.hasPrefix("failed_calls=") }
+            counts["\(parts[0]) failed"] = failed.flatMap { Int($0.dropFirst("failed_calls=".count)) }
         }
         return counts
     }
