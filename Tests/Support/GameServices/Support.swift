@@ -24,6 +24,6 @@ func cost(
     try await body()
     var difference = try await redis.callCounts().merging(before) { $0 - $1 }
     let scripts = difference["evalsha", default: 0] + difference["eval", default: 0]
-    for name in ["info", "eval", "evalsha"] { difference[name] = nil }
+    for name in ["info", "eval", "evalsha", "evalsha failed"] { difference[name] = nil }
     return (difference.filter { $0.value != 0 }, scripts)
 }
