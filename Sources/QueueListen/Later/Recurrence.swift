@@ -119,7 +119,8 @@ extension Recurrence: CustomStringConvertible {
 
 /// What happens to an occurrence of a recurring send for which no post office ran, or Redis was away.
 public enum MissedOccurrence: Sendable, Hashable {
-    /// It is sent as soon as possible. If several were missed, only the earliest of them is sent.
+    /// It is sent as soon as possible, unless it is more than 29 days late. If several were missed,
+    /// only the earliest of them is sent.
     case sendOnce
     /// It is not sent if it is later than that: 0 to 28 days.
     case skip(after: Duration)
@@ -130,8 +131,8 @@ struct RecurrenceRule: Sendable, Hashable {
     var recurrence: Recurrence
     /// The lateness in milliseconds from which an occurrence is skipped.
     private var maxLateness: Int?
-    /// After this time the recipients' partitions may have forgotten the parts that they have received.
-    private static let maxLatenessOfParts = RecordedSends.recordLifetime.wholeMilliseconds
+    /// An occurrence that is as late as a scheduled send that is given up is missed in any case.
+    private static let longestLateness = RecordedSends.recordLifetime.wholeMilliseconds
 
     /// - Throws: `.invalidArgument`.
     init(_ recurrence: Recurrence, _ missed: MissedOccurrence) throws(QueueListenError) {
@@ -144,7 +145,7 @@ struct RecurrenceRule: Sendable, Hashable {
     }
 
     /// Whether an occurrence that is so late, in milliseconds, is not sent any more.
-    func skips(_ lateness: Int) -> Bool { lateness > min(maxLateness ?? .max, Self.maxLatenessOfParts) }
+    func skips(_ lateness: Int) -> Bool { lateness > min(maxLateness ?? .max, Self.longestLateness) }
 
     var text: String { (maxLateness.map { "skip \($0) " } ?? "once ") + recurrence.text }
 
