@@ -4,6 +4,7 @@
 ///
 /// ```
 /// id=6b1f…-17/0
+/// order=match 7
 /// type=chat
 /// +language=en
 ///
@@ -12,6 +13,7 @@
 enum Envelope {
     struct Content {
         var id = ""
+        var orderKey: String?
         var type: String?
         var headers: [String: String] = [:]
         var body: [UInt8] = []
@@ -27,6 +29,8 @@ enum Envelope {
             bytes.append(UInt8(ascii: "\n"))
         }
         line("id", id)
+        // The second line, where the scripts find it.
+        if let orderKey = message.orderKey { line("order", orderKey) }
         if let type = message.type { line("type", type) }
         for (name, value) in message.headers.sorted(by: { $0.key < $1.key }) { line("+" + name, value) }
         bytes.append(UInt8(ascii: "\n"))
@@ -67,6 +71,8 @@ enum Envelope {
                 content.id = value
             } else if name.elementsEqual("type".utf8) {
                 content.type = value
+            } else if name.elementsEqual("order".utf8) {
+                content.orderKey = value
             }
         }
         return Content(body: Array(bytes))

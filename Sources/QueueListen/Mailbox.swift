@@ -193,8 +193,9 @@ public struct Mailbox: Sendable {
         get async throws(QueueListenError) { try await inspect()?.count ?? 0 }
     }
 
-    /// Deletes the mailbox and its messages. Listeners that wait now, and those that return later
-    /// with a cursor, receive ``Delivery/Status/reset``.
+    /// Deletes the mailbox, its messages and its jobs. Listeners that wait now, and those that return
+    /// later with a cursor, receive ``Delivery/Status/reset``. The handlers of jobs that run are
+    /// cancelled within a third of ``WorkConfiguration/ttl``.
     ///
     /// It takes at most ``PostOfficeConfiguration/callTimeout``. A cancelled call throws
     /// `.cancelled` immediately; the mailbox may have been deleted nevertheless.
@@ -204,7 +205,8 @@ public struct Mailbox: Sendable {
     ///   deleted.
     @discardableResult
     public func delete() async throws(QueueListenError) -> Int? {
-        let reply = try await run(Scripts.delete, [.bytes(partition.target.bytes)], "delete")
+        let reply = try await run(
+            Scripts.delete, [.bytes(partition.target.bytes)], "delete", also: partition.keys.jobKeys(name))
         guard let parts = reply.array, parts.count == 3, parts[0].string == "ok", let count = parts[1].integer else {
             throw refusal(reply, "delete")
         }
@@ -234,13 +236,15 @@ public struct Mailbox: Sendable {
 
     /// Runs a script on this mailbox.
     ///
-    /// - Parameter action: the verb for error messages, "delete" for example.
+    /// - Parameters:
+    ///   - action: the verb for error messages, "delete" for example.
+    ///   - more: keys beside those of the mailbox's messages.
     func run(
-        _ script: RedisScript, _ arguments: [RedisArgument], _ action: String
+        _ script: RedisScript, _ arguments: [RedisArgument], _ action: String, also more: [String] = []
     ) async throws(QueueListenError) -> RESPValue {
         do {
             return try await office.redis.script(
-                script, keys: partition.keys.scriptKeys(name), arguments: arguments,
+                script, keys: partition.keys.scriptKeys(name) + more, arguments: arguments,
                 timeout: office.configuration.callTimeout)
         } catch { throw QueueListenError(error).prefixed(failure(action)) }
     }

@@ -19,6 +19,18 @@ package struct MailboxKeys: Sendable {
     /// The messages of a mailbox.
     package func mail(_ name: String) -> String { prefix + "mail:" + name }
 
+    /// The jobs of a mailbox.
+    package func work(_ name: String) -> String { prefix + "work:" + name }
+
+    /// The jobs of a mailbox that wait for a worker.
+    package func jobs(_ name: String) -> String { prefix + "jobs:" + name }
+
+    /// The jobs of a mailbox that have failed for good.
+    package func dead(_ name: String) -> String { prefix + "dead:" + name }
+
+    /// The keys of the scripts that use the jobs of one mailbox, in the order of their `KEYS`.
+    package func jobKeys(_ name: String) -> [String] { [work(name), jobs(name), dead(name)] }
+
     /// The keys of the scripts that use one mailbox, in the order of their `KEYS`: the partition's, state and messages.
     package func scriptKeys(_ name: String) -> [String] { [meta, box(name), mail(name)] }
 

@@ -30,6 +30,9 @@ public struct Message: Sendable, Hashable {
     /// The key belongs to the mailbox, whoever sends: where senders must not replace messages of one
     /// another, the key contains the sender's name.
     public var collapseKey: String?
+    /// Workers run jobs with the same key one at a time, in the order in which they were sent: see
+    /// ``Mailbox/work(_:_:)``. 1 to 255 bytes without control characters. Readers ignore it.
+    public var orderKey: String?
 
     /// Creates a message from bytes.
     ///
@@ -75,7 +78,7 @@ public struct Message: Sendable, Hashable {
 
     /// The number of bytes that are sent: body, type, headers and collapse key.
     var size: Int {
-        body.count + (type?.utf8.count ?? 0) + (collapseKey?.utf8.count ?? 0)
+        body.count + (type?.utf8.count ?? 0) + (collapseKey?.utf8.count ?? 0) + (orderKey?.utf8.count ?? 0)
             + headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     }
 
@@ -87,6 +90,12 @@ public struct Message: Sendable, Hashable {
                 throw QueueListenError(.invalidArgument, "a collapse key is not empty: pass nil for none")
             }
             try MailName.validate(line: collapseKey, "collapse key", maxBytes: 255)
+        }
+        if let orderKey {
+            guard !orderKey.isEmpty else {
+                throw QueueListenError(.invalidArgument, "an order key is not empty: pass nil for none")
+            }
+            try MailName.validate(line: orderKey, "order key", maxBytes: 255)
         }
         if let ttl, ttl < .milliseconds(1) {
             throw QueueListenError(.invalidArgument, "ttl is \(ttl), expected at least 1 ms")

@@ -117,7 +117,11 @@ extension QueueListenError {
             self.init(
                 .wrongType,
                 "the key \(words[1]) holds data of another program: remove it, or use another namespace")
+        case ("devices", 1): self.init(.conflict, Self.tooManyDevices)
         default: self.init(unexpected: refusal)
         }
     }
+
+    private static let tooManyDevices =
+        "the mailbox already has the maximum of 64 devices: use one of them, or forget one"
 }

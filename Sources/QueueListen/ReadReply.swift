@@ -23,9 +23,6 @@ struct ReadReply: Sendable {
             let position = reader.cursor(), let now = reader.number()
         else {
             switch reply.array?.first?.string {
-            case "devices":
-                throw QueueListenError(
-                    .conflict, "the mailbox already has the maximum of 64 devices: listen as one of them")
             case "unknown":
                 throw QueueListenError(
                     .unknownDevice, "the mailbox does not have this device: it was forgotten, or was never registered")

@@ -83,6 +83,10 @@ struct Plan: Sendable {
     try await ClassicSemaphore("b-arrived", redis: world.redis).signal()
 }
 
+@Sendable private func sendPicture(_ world: World) async throws {
+    try await world.office.send("cat.jpg", to: "pictures")
+}
+
 /// By the place of the example. An example without a plan must end by itself, without an error.
 let plans: [String: Plan] = [
     "README.md 1": .init(calls: "print in the lobby: [\"player:alice\"]"),
@@ -112,6 +116,11 @@ let plans: [String: Plan] = [
         goesOnUntil: "game.play", beside: sendMoveAndChat),
     "Sources/QueueListen/QueueListen.docc/MailboxesInAnApp.md 3": .init(goesOnUntil: "handle hello", beside: sendHello),
     "Sources/QueueListen/QueueListen.docc/QueueListen.md 1": .init(goesOnUntil: "show your turn"),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 1": .init(goesOnUntil: "resize"),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 2": .init(goesOnUntil: "resize", beside: sendPicture),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 6": .init(goesOnUntil: "resize", beside: sendPicture),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 7": .init(goesOnUntil: "storage.write", beside: sendPicture),
+    "Sources/QueueListen/Work/Mailbox+Work.swift 1": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/Receiver/Receiver.swift 1": .init(goesOnUntil: "game.play", beside: sendMoveAndChat),
     "Sources/RedisDC/Lease.swift 1": .init(calls: "storage.write"),
     "Sources/RedisDC/Primitives/Barrier.swift 1": .init(copies: 4, calls: "publishFrame"),

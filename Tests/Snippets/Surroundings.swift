@@ -73,6 +73,7 @@ func print(_ items: Any...) { note("print " + items.map { "\($0)" }.joined(separ
 func show(_ items: Any...) { note("show " + items.map { "\($0)" }.joined(separator: " ")) }
 func remove(_ key: String) { note("remove \(key)") }
 func handle(_ message: ReceivedMessage) { note("handle \(message.text)") }
+func resize(_: ReceivedMessage) async throws { note("resize") }
 func reloadState() async throws { note("reloadState") }
 func readEverythingAgain() async throws { note("readEverythingAgain") }
 func cook(fence _: UInt64) async throws { note("cook") }

@@ -183,6 +183,67 @@ final class MailInstruments: Sendable {
         #endif
     }
 
+    // MARK: Workers
+
+    /// Measures the handler of a job.
+    ///
+    /// - Returns: what it has thrown.
+    func working(_ body: () async throws -> Void) async -> (any Error)? {
+        let start = ContinuousClock.now
+        let result = await backends.traced("queuelisten job") { () async -> Result<Void, HandlerError> in
+            do {
+                try await body()
+                return .success(())
+            } catch { return .failure(HandlerError(error: error)) }
+        } kind: {
+            "\(type(of: $0.error))"
+        }
+        #if MetricsSupport
+            meters?.working.recordNanoseconds((ContinuousClock.now - start).nanoseconds)
+        #endif
+        guard case .failure(let failure) = result else { return nil }
+        return failure.error
+    }
+
+    private struct HandlerError: Error { var error: any Error }
+
+    /// Records what has become of a job.
+    func jobEnded(_ end: JobEnd, attempt: Int) {
+        #if MetricsSupport
+            switch end.outcome {
+            case .done: meters?.jobsDone.increment()
+            case .retry: meters?.jobFailures.increment()
+            case .giveUp:
+                meters?.jobFailures.increment()
+                meters?.jobsFailed.increment()
+            case .return: break
+            }
+        #endif
+        #if LoggingSupport
+            switch end.outcome {
+            case .retry:
+                backends.logger?.notice(
+                    "a job has failed, will be tried again", metadata: ["queuelisten_attempt": "\(attempt)"])
+            case .giveUp:
+                backends.logger?.warning(
+                    "a job has failed for good", metadata: ["queuelisten_attempt": "\(attempt)"])
+            case .done, .return: break
+            }
+        #endif
+    }
+
+    /// Records that a worker has lost jobs, whose handlers are cancelled: others may run them now.
+    func lostJobs(_ count: Int) {
+        guard count > 0 else { return }
+        #if MetricsSupport
+            meters?.jobsLost.increment(by: count)
+        #endif
+        #if LoggingSupport
+            backends.logger?.warning(
+                "cancelled jobs that other workers may run now", metadata: ["queuelisten_jobs": "\(count)"])
+        #endif
+    }
+
     // MARK: Cross-partition sends of other processes
 
     /// Records that a send was finished for another process.
@@ -235,6 +296,11 @@ final class MailInstruments: Sendable {
         let repaired: Counter
         let acknowledgedAgain: Counter
         let handlerFailures: Counter
+        let working: CoreMetrics.Timer
+        let jobsDone: Counter
+        let jobFailures: Counter
+        let jobsFailed: Counter
+        let jobsLost: Counter
         let scheduled: Counter
         let carriedOut: Counter
         let missedOccurrences: Counter
@@ -253,6 +319,11 @@ final class MailInstruments: Sendable {
             repaired = Counter(label: "queuelisten_repaired", factory: factory)
             acknowledgedAgain = Counter(label: "queuelisten_acknowledged_again", factory: factory)
             handlerFailures = Counter(label: "queuelisten_handler_failures", factory: factory)
+            working = CoreMetrics.Timer(label: "queuelisten_job_duration", factory: factory)
+            jobsDone = Counter(label: "queuelisten_jobs_done", factory: factory)
+            jobFailures = Counter(label: "queuelisten_job_failures", factory: factory)
+            jobsFailed = Counter(label: "queuelisten_jobs_failed", factory: factory)
+            jobsLost = Counter(label: "queuelisten_jobs_lost", factory: factory)
             scheduled = Counter(label: "queuelisten_scheduled", factory: factory)
             carriedOut = Counter(label: "queuelisten_carried_out", factory: factory)
             missedOccurrences = Counter(label: "queuelisten_missed_occurrences", factory: factory)

@@ -116,6 +116,26 @@ extension PostOffice {
         try await send([Message(text: text)], to: recipients, after: delay, id: id, durability: durability)
     }
 
+    /// Sends different messages to each recipient at a later time: all of them or none.
+    ///
+    /// Everything else is as for the send of the same messages to all recipients at a time.
+    @discardableResult
+    public func send(
+        _ messages: [String: [Message]], at time: Date, id: String? = nil, durability: Durability = .memory
+    ) async throws(QueueListenError) -> ScheduledSend {
+        try await schedule(request(messages), SendTime(time), id: id, durability)
+    }
+
+    /// Sends different messages to each recipient after a delay: all of them or none.
+    ///
+    /// Everything else is as for the send of the same messages to all recipients after a delay.
+    @discardableResult
+    public func send(
+        _ messages: [String: [Message]], after delay: Duration, id: String? = nil, durability: Durability = .memory
+    ) async throws(QueueListenError) -> ScheduledSend {
+        try await schedule(request(messages), SendTime(after: delay), id: id, durability)
+    }
+
     /// Cancels a send that is due later, or a recurring send.
     ///
     /// An occurrence of a recurring send that is due already is still sent to all of its recipients.
@@ -144,6 +164,10 @@ extension PostOffice {
 
     func request(_ messages: [Message], _ recipients: [String]) throws(QueueListenError) -> SendRequest {
         try SendRequest(messages, to: recipients, maxMessageBytes: configuration.maxMessageBytes)
+    }
+
+    func request(_ messages: [String: [Message]]) throws(QueueListenError) -> SendRequest {
+        try SendRequest(messages, maxMessageBytes: configuration.maxMessageBytes)
     }
 
     func schedule(

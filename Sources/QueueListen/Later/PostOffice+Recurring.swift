@@ -63,4 +63,16 @@ extension PostOffice {
             [Message(text: text)], to: recipients, recurring: recurrence, id: id, missed: missed,
             durability: durability)
     }
+
+    /// Sends different messages to each recipient again and again.
+    ///
+    /// Everything else is as for the recurring send of the same messages to all recipients.
+    @discardableResult
+    public func send(
+        _ messages: [String: [Message]], recurring recurrence: Recurrence, id: String,
+        missed: MissedOccurrence = .sendOnce, durability: Durability = .memory
+    ) async throws(QueueListenError) -> ScheduledSend {
+        let rule = try RecurrenceRule(recurrence, missed)
+        return try await schedule(request(messages), .recurring(rule), id: id, durability)
+    }
 }

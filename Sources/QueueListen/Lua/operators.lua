@@ -47,8 +47,8 @@ function entry.inspect(keys, arguments)
     redis.call('PTTL', box), waiters, devices}
 end
 
--- Deletes a mailbox with its messages, and notifies the processes that wait for it.
--- KEYS   [1] meta  [2] box  [3] mail
+-- Deletes a mailbox with its messages and jobs, and notifies the processes that wait for it.
+-- KEYS   [1] meta  [2] box  [3] mail  [4] work  [5] jobs  [6] dead
 -- ARGV   [1] Target
 -- Reply  {'ok', number of messages that were in it, 1 if it existed}
 -- Refuses as described at LAYOUT
@@ -56,7 +56,7 @@ function entry.delete(keys, arguments)
   local meta, box, mail = keys[1], keys[2], keys[3]
   local target = Target.read(arguments[1])
   local state = open_mailbox(meta, box, mail, target.partitions, target.new_epoch)
-  local existed = redis.call('UNLINK', box, mail)
+  local existed = redis.call('UNLINK', box, mail, keys[4], keys[5], keys[6])
   local name, channel, at = extract_name(meta, box), form_channel(meta), state.own_size + 1
   while at <= #state.rest do
     local waiter = Waiter.read(state.rest, at)

@@ -55,7 +55,7 @@ do
     state_from = state_last
   end
 end
-local existed = redis.call('UNLINK', box, mail)
+local existed = redis.call('UNLINK', box, mail, keys[4], keys[5], keys[6])
 local name, channel, at = sub(box, #meta + 1), sub(meta, 1, -5) .. 'wake:', state_own_size + 1
 while at <= #state_rest do
   local waiter_process, waiter_ends, waiter_next_at = unpacked('<c16d', state_rest, at)

@@ -36,6 +36,7 @@ struct MailOperations {
             try await limits(office)
             try await losses(office)
             try await receivers(office)
+            try await workers(office)
             let mailbox = try office.mailbox("alice")
             #expect(try await mailbox.peek(limit: 1).isEmpty == false)
             #expect(try await mailbox.count > 0)
@@ -74,6 +75,37 @@ struct MailOperations {
         #expect(try await other.inspect() == nil)
         #expect(try await other.delete() == nil)
     }
+
+    private func workers(_ office: PostOffice) async throws {
+        let mailbox = try office.mailbox("jobs")
+        var configuration = WorkConfiguration()
+        configuration.attempts = 2
+        configuration.maxFailed = 1
+        configuration.pause = .milliseconds(1)...(.milliseconds(2))
+        for text in ["one", "two", "three"] {
+            var message = Message(text: text)
+            message.orderKey = "key"
+            try await office.send(message, to: "jobs")
+        }
+        let work = Task { [configuration] in
+            try await mailbox.work(configuration) { job in if job.message.text != "three" { throw NotDone() } }
+        }
+        try await until("two have failed, of which one is kept") {
+            try await mailbox.jobs(.failed).map(\.message.text) == ["two"]
+        }
+        try await until("all are done") { try await mailbox.workStatus().running == 0 }
+        try await mailbox.pauseWork()
+        let failed = try await mailbox.jobs(.failed).map(\.id)
+        #expect(try await mailbox.retryJobs(failed) == 1)
+        #expect(try await mailbox.jobs(.waiting).count == 1)
+        #expect(try await mailbox.jobs(.running).isEmpty)
+        #expect(try await mailbox.cancelJobs(failed) == 1)
+        try await mailbox.resumeWork()
+        work.cancel()
+        try await work.value
+    }
+
+    private struct NotDone: Error {}
 
     /// The server may take more than a second to write to the disk.
     private func fsyncedSends(_ office: PostOffice) async throws {

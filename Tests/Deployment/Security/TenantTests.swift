@@ -109,7 +109,7 @@ private struct Intrusion {
     static let commands: [[String]] =
         [
             "GET KEY", "STRLEN KEY", "DUMP KEY", "TYPE KEY", "EXISTS KEY", "PTTL KEY", "HGET KEY f", "HMGET KEY f",
-            "HGETALL KEY", "HEXISTS KEY f", "HSTRLEN KEY f", "HSCAN KEY 0", "LLEN KEY", "LRANGE KEY 0 -1",
+            "HGETALL KEY", "HEXISTS KEY f", "HLEN KEY", "HSTRLEN KEY f", "HSCAN KEY 0", "LLEN KEY", "LRANGE KEY 0 -1",
             "LINDEX KEY 0",
             "ZRANGE KEY 0 -1", "ZSCORE KEY m", "ZRANK KEY m", "ZCARD KEY", "ZCOUNT KEY -inf +inf", "ZLEXCOUNT KEY - +",
             "ZRANGEBYSCORE KEY -inf +inf",

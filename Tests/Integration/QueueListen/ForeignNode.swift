@@ -14,6 +14,7 @@ struct ForeignNode: Sendable {
     /// The scripts that it runs.
     static let scripts = [
         "send", "repair", "listen", "begin", "finish", "take_over", "schedule", "take_due", "advance", "cancel",
+        "work", "beat", "list_jobs", "retry_jobs", "cancel_jobs", "pause_work",
     ]
     let redis: RedisClient
     var process = Self.process
@@ -60,7 +61,7 @@ struct ForeignNode: Sendable {
     func send(
         _ texts: [String], to names: [String], sender: String = "foreigner", number: Int, after earlier: Int = 0,
         part: Part? = nil,
-        fingerprint: String = "fingerpr", tag: String = "tag-of-it", knowledge: [UInt8] = []
+        fingerprint: String = "fingerpr", tag: String = "tag-of-it", knowledge: [UInt8] = [], order: String? = nil
     ) async throws -> Reply {
         var (mode, condition) = (UInt8(0), earlier)
         switch part {
@@ -72,8 +73,9 @@ struct ForeignNode: Sendable {
         header += Packed.doubles(number, 60_000) + Array(fingerprint.utf8) + Packed.doubles(condition)
         header += limits.packed.prefix(33)
         for position in texts.indices { header += (tag + "\(number)\(position)").utf8.suffix(8) }
+        let line = order.map { "order=\($0)\n" } ?? ""
         let bodies = texts.enumerated().map { position, text in
-            RedisArgument([UInt8](repeating: 0, count: 7) + Array("id=\(number)/\(position)\n\n\(text)".utf8))
+            RedisArgument([UInt8](repeating: 0, count: 7) + Array("id=\(number)/\(position)\n\(line)\n\(text)".utf8))
         }
         let keys = [key("meta"), key("sent:\(sender)")] + names.flatMap { [key("box:\($0)"), key("mail:\($0)")] }
         var reply = try await reply("send", keys, [RedisArgument(header + knowledge)] + bodies)
@@ -163,7 +165,7 @@ struct ForeignNode: Sendable {
         Self.words(try await reply(name, keys, arguments))
     }
 
-    private func reply(
+    func reply(
         _ name: String, _ keys: [String], _ arguments: [RedisArgument]
     ) async throws -> RESPValue {
         let source = try Self.source(name)

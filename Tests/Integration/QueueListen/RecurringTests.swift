@@ -248,6 +248,27 @@ extension QueueListenTests {
             }
         }
 
+        @Test("different messages for each recipient can be sent later and again", arguments: [1, 8])
+        func shares(partitions: Int) async throws {
+            try await withServer { _, redis, other in
+                let observer = try PostOffice(redis: other, configuration: impatient(partitions))
+                let messages = ["alice": ["a", "b"], "bob": ["c"]].mapValues { $0.map { Message(text: $0) } }
+                try await withPostOffice(redis: redis, configuration: impatient(partitions)) { office in
+                    try await office.send(messages, after: .zero)
+                    try await office.send(messages, at: Date(timeIntervalSince1970: 0))
+                    try await office.send(messages, recurring: rare.get(), id: "x")
+                    let due = try await makeDue(observer, "x", ago: .seconds(1))
+                    try await until("all are sent") {
+                        try await observer.scheduledSends().allSatisfy { $0.time > Date.now }
+                    }
+                    #expect(try await texts(observer, "alice").sorted() == ["a", "a", "a", "b", "b", "b"])
+                    #expect(try await texts(observer, "bob") == ["c", "c", "c"])
+                    let ids = try await observer.mailbox("alice").peek(limit: 10).map(\.id)
+                    #expect(ids.contains("x@\(due)/0") && ids.contains("x@\(due)/1"))
+                }
+            }
+        }
+
         @Test("a send whose time zone is unknown here is left to others, and does not hinder other sends")
         func unknownZone() async throws {
             try await withServer { _, redis, other in

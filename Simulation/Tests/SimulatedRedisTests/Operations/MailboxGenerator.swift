@@ -137,7 +137,9 @@ struct MailboxGenerator {
 
     private mutating func delete(_ name: String) -> Operation {
         boxes[name] = nil
-        return run("delete", name, [target()])
+        let jobs = ["work", "jobs", "dead"].map { "ql:{t:0}:\($0):\(name)".bytes }
+        return Operation(
+            kind: .script("mail/delete"), keys: [Self.meta] + keys(name) + jobs, arguments: [target()], time: time)
     }
 
     private mutating func check() -> Operation {

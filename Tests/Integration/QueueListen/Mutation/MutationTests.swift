@@ -42,7 +42,7 @@ extension QueueListenTests {
 }
 
 extension MailHazard {
-    static let all = sends + later + losses + keptMessages + polls
+    static let all = sends + later + work + losses + keptMessages + polls
 }
 
 extension ForeignNode {

@@ -1,0 +1,23 @@
+/// A message that a worker runs.
+public struct Job: Sendable {
+    /// The message.
+    public let message: ReceivedMessage
+    /// How often it was taken, with this time: 1 for the first.
+    public let attempt: Int
+    /// Grows with each job of the mailbox that is taken. A store that remembers the highest fence it
+    /// has seen for a job's subject can refuse a worker that was believed dead, and still writes.
+    public let fence: UInt64
+
+    /// Its order key, if it has one: see ``Message/orderKey``.
+    public let orderKey: String?
+}
+
+/// Thrown by a handler for a job that would fail each time: it is not tried again.
+public struct JobRejection: Error, Sendable, CustomStringConvertible {
+    /// Why, for those who look at the failed jobs.
+    public var reason: String
+    /// Creates an error.
+    public init(_ reason: String) { self.reason = reason }
+    /// The reason.
+    public var description: String { reason }
+}
