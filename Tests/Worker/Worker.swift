@@ -54,6 +54,7 @@ struct Worker {
                 let mix = MailMix(office: office, notes: notes)
                 switch job {
                 case "mail-send": try await mix.send(seed: UInt64(words[0])!)
+                case "mail-work": try await JobMix(office: office, notes: notes).work()
                 case "mail-receive": try await mix.receive(words[0], device: words[1], limit: Int(words[2])!)
                 default: fatalError("cannot run: unknown job \"\(job)\"")
                 }
