@@ -15,9 +15,10 @@ struct Tool: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             Demo.self, Lock.self, RWLock.self, Sem.self, Elect.self, BarrierCommand.self, LatchCommand.self, Rate.self,
-            Inspect.self, Top.self, Release.self, Mail.self, Schedule.self, PresenceCommand.self, Board.self,
-            MatchCommand.self,
-            Classic.self, Publish.self, Subscribe.self, Doctor.self, Verify.self, VerifyWorker.self,
+            Inspect.self, Top.self, Release.self, Mail.self, Schedule.self, WorkCommand.self,
+            PresenceCommand.self, Board.self, MatchCommand.self, Classic.self, Publish.self, Subscribe.self,
+            Doctor.self,
+            Verify.self, VerifyWorker.self,
         ]
     )
 

@@ -26,6 +26,7 @@ struct MailSend: AsyncParsableCommand {
     @Option(help: "The type of the messages, for receivers to dispatch on.") var type: String?
     @Option(name: .customLong("header"), help: "A header of the messages, NAME=VALUE. May be repeated.")
     var headers: [String] = []
+    @Option(help: "A key whose messages workers run one at a time, in order.") var order: String?
     @Option(help: "Seconds until the messages expire, with decimals; more than 0.") var ttl: Double?
     @Option(help: "Seconds until the messages are sent, with decimals; 0 or more.") var after: Double?
     @Option(help: "The time at which the messages are sent, as in 2030-01-31T12:00:00Z.") var at: String?
@@ -97,7 +98,9 @@ struct MailSend: AsyncParsableCommand {
         let pairs = headers.map { $0.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false) }
         let values = Dictionary(pairs.map { (String($0[0]), String($0[1])) }) { _, last in last }
         let contents = messages.map {
-            Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
+            var message = Message(bytes: $0.bytes, type: type, headers: values, ttl: ttl.map { .seconds($0) })
+            message.orderKey = order
+            return message
         }
         let recurrence = try recurrence()
         try await mail.withOffice { office in

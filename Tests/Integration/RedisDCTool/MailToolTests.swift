@@ -1,4 +1,7 @@
+import CoordinationBase
 import Foundation
+import Hiredis
+import QueueListen
 import RedisDCTesting
 import TestSupport
 import Testing
@@ -92,6 +95,49 @@ struct MailToolTests {
             #expect(try await tool.run("mail", "send", "--to", "alice", "x", "--fsynced").status == 65)
             #expect(try await tool.run("mail", "send", "--to", "alice").status == 64)
             #expect(try await tool.run("mail", "delete", "alice").output == "deleted, with 2 messages")
+        }
+    }
+
+    @Test("work lists jobs with their reasons, tries them again, cancels them, and pauses workers")
+    func work() async throws {
+        try await withEngineTool { tool in
+            try await tool.run("mail", "send", "--to", "pictures", "--order", "cat", "cat.png", "dog.png")
+            try await withRedisClient(url: tool.server.url) { redis in
+                try await withPostOffice(redis: redis) { office in
+                    let mailbox = try office.mailbox("pictures")
+                    let runs = Locked<[String]>([])
+                    let work = Task {
+                        try await mailbox.work { job in
+                            runs.withLock { $0.append(job.message.text) }
+                            throw JobRejection("too large")
+                        }
+                    }
+                    try await until("both have failed") { try await mailbox.workStatus().failed == 2 }
+                    let shown = try await tool.run("work", "show", "pictures").output
+                    #expect(shown == "pictures: 0 messages, 0 jobs wait, 0 run, 2 have failed")
+                    let failed = try await tool.run("work", "list", "pictures", "--state", "failed").output
+                    let lines = failed.split(separator: "\n").map(String.init)
+                    let texts = Set(lines.map { String($0.suffix(7)) })
+                    #expect(texts == ["dog.png", "cat.png"])
+                    #expect(lines.allSatisfy { $0.contains("attempts 1  order cat  (too large)  ") })
+                    let ids = lines.map { String($0.prefix(16)) }
+
+                    try await tool.run("work", "pause", "pictures")
+                    let again = try await tool.start(["work", "retry", "pictures"] + ids).end()
+                    #expect(again.output == "2 of 2 are tried again")
+                    #expect(try await tool.run("work", "retry", "pictures", ids[0]).status == 65)
+                    let paused = try await tool.run("work", "show", "pictures").output
+                    #expect(paused.hasSuffix("1 jobs wait, 0 run, 0 have failed, workers are paused"))
+                    #expect(try await tool.run("work", "cancel", "pictures", ids[1]).output == "1 of 1 are cancelled")
+                    #expect(runs.withLock { $0 } == ["cat.png", "dog.png"])
+                    try await tool.run("work", "resume", "pictures")
+                    try await until("the other one is run again") { runs.withLock { $0.count } == 3 }
+                    work.cancel()
+                    try await work.value
+                    #expect(try await tool.run("work", "cancel", "pictures", ids[1]).status == 65)
+                    #expect(try await tool.run("work", "cancel", "pictures", "rubbish").status == 65)
+                }
+            }
         }
     }
 

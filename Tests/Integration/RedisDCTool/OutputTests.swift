@@ -1,4 +1,6 @@
 import Foundation
+import Hiredis
+import QueueListen
 import RedisDCTesting
 import TestSupport
 import Testing
@@ -24,7 +26,10 @@ struct OutputTests {
         "mail send": "mail send --to bob hello", "mail listen": "mail listen alice --device d --follow",
         "mail ack": "mail ack alice CURSOR", "mail peek": "mail peek kept", "mail inspect": "mail inspect alice",
         "schedule list": "schedule list", "schedule cancel": "schedule cancel reminder",
-        "mail delete": "mail delete doomed", "presence snapshot": "presence snapshot lobby",
+        "work list": "work list pictures --state failed", "work show": "work show pictures",
+        "work retry": "work retry pictures JOB", "work cancel": "work cancel pictures JOB",
+        "work pause": "work pause pictures", "work resume": "work resume pictures", "mail delete": "mail delete doomed",
+        "presence snapshot": "presence snapshot lobby",
         "presence watch": "presence watch lobby", "presence put": "presence put lobby mine here --user me",
         "board submit": "board submit maze alice 2", "board top": "board top maze",
         "board around": "board around maze alice", "board rank": "board rank maze alice",
@@ -39,8 +44,8 @@ struct OutputTests {
     /// The commands that leave the output to another program, and exit with its status.
     private static let runners: Set = ["lock", "rwlock"]
 
-    /// Makes what the commands use, and returns a mailbox's cursor and the id of a ticket.
-    private func prepare(_ tool: EngineTool) async throws -> (cursor: String, ticket: String) {
+    /// Makes what the commands use, and returns a mailbox's cursor, the id of a ticket and of a failed job.
+    private func prepare(_ tool: EngineTool) async throws -> (cursor: String, ticket: String, job: String) {
         for words in [
             ["sem", "create", "seats", "--permits", "100"], ["sem", "create", "doomed", "--permits", "1"],
             ["classic", "create", "list", "--permits", "9"], ["board", "submit", "maze", "alice", "1"],
@@ -60,7 +65,23 @@ struct OutputTests {
         }
         let mail = try await tool.run("mail", "listen", "alice", "--timeout", "0", "--json").output
         let match = try await tool.run("match", "enqueue", "duel", "zoe", "--timeout", "0.01", "--json").output
-        return (try value("cursor", in: mail), try value("ticket", in: match))
+        try await failJob(tool)
+        let jobs = try await tool.run("work", "list", "pictures", "--state", "failed", "--json").output
+        return (try value("cursor", in: mail), try value("ticket", in: match), try value("job", in: jobs))
+    }
+
+    /// Lets a job of the mailbox "pictures" fail for good.
+    private func failJob(_ tool: EngineTool) async throws {
+        try await tool.run("mail", "send", "--to", "pictures", "cat.png")
+        try await withRedisClient(url: tool.server.url) { redis in
+            try await withPostOffice(redis: redis) { office in
+                let mailbox = try office.mailbox("pictures")
+                let work = Task { try await mailbox.work { _ in throw JobRejection("too large") } }
+                try await until("it has failed") { try await mailbox.workStatus().failed == 1 }
+                work.cancel()
+                try await work.value
+            }
+        }
     }
 
     /// Starts a command of the tool by a shell, in the folder of the tool.
@@ -79,7 +100,7 @@ struct OutputTests {
         ])
     func everyCommand(status: Int32, script: String) async throws {
         try await withEngineTool { tool in
-            let (cursor, ticket) = try await prepare(tool)
+            let (cursor, ticket, job) = try await prepare(tool)
             // An object of the presence, for as long as this process runs.
             let present = try tool.start("presence", "put", "lobby", "seat", "taken", "--user", "zoe")
             try await until("the object exists") { try await !tool.run("presence", "snapshot", "lobby").output.isEmpty }
@@ -87,6 +108,7 @@ struct OutputTests {
                 let name = listed.words.dropFirst().joined(separator: " ")
                 let invocation = try #require(Self.invocations[name], "there is no invocation of \(name)")
                 let command = invocation.replacing("CURSOR", with: cursor).replacing("TICKET", with: ticket)
+                    .replacing("JOB", with: job)
                 let end = try await shell(
                     script.replacing("NUMBER", with: "\(number)").replacing("COMMAND", with: command), tool
                 ).end()
