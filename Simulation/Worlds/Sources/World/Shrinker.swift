@@ -88,6 +88,7 @@ public struct Shrinker {
         add { $0.mail.hasLimits = false }
         add { $0.mail.hasInbox = false }
         add { $0.mail.hasRecurring = false }
+        add { $0.mail.hasWorkers = false }
         if plan.mail.tasks > 0 { add { $0.tasks = 0 } }
         for count in [1, plan.tasks - 1] where count >= 1 && count < plan.tasks {
             add { $0.tasks = count }

@@ -31,6 +31,8 @@ final class SimulatedProcess {
     private let clock = ProcessClock()
     /// Until when the process is stopped; it carries out nothing meanwhile.
     private(set) var stoppedUntil: Time = 0
+    /// The last time at which it was stopped.
+    private(set) var lastStopped: Time = -1
     var startedAt: Time
     /// Until when the process cannot reach the server.
     var unreachableUntil: Time = 0
@@ -97,14 +99,14 @@ final class SimulatedProcess {
     }
 
     func stop(for time: Time) {
-        stoppedUntil = max(stoppedUntil, world.now + time)
+        (stoppedUntil, lastStopped) = (max(stoppedUntil, world.now + time), world.now)
         world.disturb(until: stoppedUntil)
         world.note("\(name) stops for \(Double(time) / 1_000_000) s")
         world.after(time) { world in if world.now >= self.stoppedUntil { self.resume() } }
     }
 
     func resume() {
-        stoppedUntil = 0
+        (stoppedUntil, lastStopped) = (0, world.now)
         mail?.isTroubled()
         let bodies = postponed
         postponed = []

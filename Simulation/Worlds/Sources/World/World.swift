@@ -119,7 +119,7 @@ public final class World {
                 let left =
                     isIdle
                     ? "claims \(ledger.claims) and sessions \(ledger.sessions) are left"
-                    : "tasks still run: \(processes.flatMap(\.waits).prefix(5))"
+                    : "tasks still run: \(processes.flatMap(\.waits).prefix(5))\(mail?.jobsLeft ?? "")"
                 violation("ten minutes after the last fault, \(left)")
             }
         }

@@ -12,9 +12,9 @@
 ///
 /// `@unchecked`: a world is used by one thread.
 final class MailTask: @unchecked Sendable {
-    private let owner: MailProcess
+    let owner: MailProcess
     private let mail: MailWorld
-    private unowned let world: World
+    unowned let world: World
     private let name: String
     private var lastSend = 0
     /// The index and the tag of the last message that was confirmed to this task.
@@ -39,12 +39,17 @@ final class MailTask: @unchecked Sendable {
             case 6 where world.random.isOne(in: 4): await forget()
             case 7: await sendLater()
             case 8 where mail.plan.hasRecurring == true: await sendAgain()
+            case 9 where mail.book != nil: await work(mail.book!)
             default: await send()
             }
         }
         while !mail.isDrained, !owner.client.isOver {
             await read(mail.seats.filter { $0.isFree && !mail.isDrained($0) }.randomElement(using: &world.random))
             await receive(for: 3_000_000)
+            if let book = mail.book, !mail.areJobsDone {
+                try? await owner.office.mailbox(JobBook.mailbox).resumeWork()
+                await WorkerRun(owner, book).run(for: 3_000_000)
+            }
             if mail.plan.hasRecurring == true { await endRecurring() }
             await owner.pause(10_000...300_000)
         }
@@ -132,7 +137,9 @@ final class MailTask: @unchecked Sendable {
         defer { owner.sending -= 1 }
         for _ in 0..<3 {
             do throws(QueueListenError) {
-                let send = try await owner.office.send([Message(text: text)], to: boxes, after: delay, id: id)
+                var message = Message(text: text)
+                message.orderKey = mail.book == nil ? nil : JobBook.orderKey(of: text)
+                let send = try await owner.office.send([message], to: boxes, after: delay, id: id)
                 mail.due[text] = Int((send.time.timeIntervalSince1970 * 1000).rounded())
                 if isCancelled { return await cancel(id, text) }
                 mail.confirmed.append((text, boxes.map(mail.key), owner))
@@ -170,7 +177,9 @@ final class MailTask: @unchecked Sendable {
         defer { owner.sending -= 1 }
         for _ in 0..<Int.random(in: 1...3, using: &world.random) {
             do throws(QueueListenError) {
-                try await owner.office.send([Message(text: text)], to: boxes, recurring: .every(.seconds(1)), id: id)
+                var message = Message(text: text)
+                message.orderKey = mail.book == nil ? nil : JobBook.orderKey(of: text)
+                try await owner.office.send([message], to: boxes, recurring: .every(.seconds(1)), id: id)
             } catch { world.note("\(owner.process.name) cannot declare \(text): \(error)") }
             if owner.client.isOver { return }
             await owner.pause(1000...2_000_000)
@@ -204,9 +213,11 @@ final class MailTask: @unchecked Sendable {
     }
 
     private func message(_ text: String) -> Message {
-        Message(
+        var message = Message(
             text: text, ttl: world.random.isOne(in: 6) ? .microseconds(world.random.time(300_000...6_000_000)) : nil,
             collapseKey: world.random.isOne(in: 6) ? "key \(Int.random(in: 0..<2, using: &world.random))" : nil)
+        message.orderKey = mail.book == nil ? nil : JobBook.orderKey(of: text)
+        return message
     }
 
     private func confirm(_ receipt: Receipt, _ messages: [Message], _ boxes: [String], _ begun: Time) {

@@ -19,6 +19,8 @@ public struct MailPlan: Sendable, Codable, Equatable {
     public var hasInbox = true
     /// Whether some sends recur; `nil` for no.
     public var hasRecurring: Bool? = true
+    /// Whether there is a mailbox that workers share; `nil` for no.
+    public var hasWorkers: Bool? = true
 }
 
 /// A recurring send: what is sent to whom, and when it was cancelled, in milliseconds by the server's clock.
@@ -73,6 +75,8 @@ final class MailWorld: @unchecked Sendable {
     let namespace: Namespace
     let seats: [Seat]
     let inbox: Inbox?
+    /// What workers do; `nil` without them.
+    let book: JobBook?
     /// Whether receivers store their cursors in a key of their own.
     let storesCursor: Bool
     var ledger = MailLedger()
@@ -95,6 +99,7 @@ final class MailWorld: @unchecked Sendable {
         storesCursor = seed.isMultiple(of: 2)
         let namespace = Namespace.ofMailboxes("world", partitions: plan.partitions)
         self.namespace = namespace
+        book = plan.hasWorkers == true ? JobBook(namespace) : nil
         let devices = (0..<plan.devices).map { "device \($0)" }
         seats = (0..<plan.boxes).flatMap { number in
             let name = "box \(number)"
@@ -117,7 +122,10 @@ final class MailWorld: @unchecked Sendable {
     }
 
     /// The mailboxes to which tasks send.
-    var recipients: [String] { Set(seats.map(\.mailbox)).sorted() + (inbox == nil ? [] : [Inbox.mailbox]) }
+    var recipients: [String] {
+        Set(seats.map(\.mailbox)).sorted() + (inbox == nil ? [] : [Inbox.mailbox])
+            + (book == nil ? [] : [JobBook.mailbox])
+    }
 
     /// The limits of a mailbox; `nil` for the usual ones.
     func limits(of mailbox: String) -> MailboxLimits? {
@@ -169,7 +177,7 @@ final class MailWorld: @unchecked Sendable {
 
     /// Whether nothing is under way, and all devices have received all messages.
     var isDrained: Bool {
-        unfinished == 0 && isInboxDrained && seats.allSatisfy(isDrained)
+        unfinished == 0 && isInboxDrained && areJobsDone && seats.allSatisfy(isDrained)
             && world.processes.allSatisfy { $0.isDead || $0.mail?.sending == 0 }
     }
 
@@ -222,6 +230,7 @@ final class MailWorld: @unchecked Sendable {
         }
         for send in recurring.values { check(send) }
         checkInbox()
+        checkJobs()
     }
 
     /// Each occurrence of a recurring send has reached all recipients, and none is early or came after the end.
