@@ -134,6 +134,11 @@ struct Bench {
             report(try await ManyListeners.wake(url: url, count: count, prefix: prefix, placement: placement))
         case "drain":
             print(try await Draining.run(url: url, count: count, prefix: prefix, placement: placement))
+        case "work": print(try await Working.run(url: url, count: count, prefix: prefix, placement: placement))
+        case "stream": print(try await Working.stream(url: url, count: count, prefix: prefix, placement: placement))
+        case "late": try await Lateness.run(url: url, count: count, prefix: prefix, placement: placement)
+        case "late-peer":
+            report(try await Lateness.peer(url: url, count: count, prefix: prefix, placement: placement))
         case "mail-memory": print(try await MailMemory.run(url: url, count: count, prefix: prefix))
         case "list-memory": print(try await MailMemory.list(url: url, count: count, prefix: prefix))
         case "mail-crowd":

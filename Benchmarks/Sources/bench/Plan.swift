@@ -6,7 +6,7 @@ import RedisDCTesting
 struct Plan {
     enum Group: String, CaseIterable {
         case handoff, pubsub, fanout, pushes, pairs, locality, mutexes, waiters, contended, crowd, primitives
-        case send, receipt, listeners, drain
+        case send, receipt, listeners, drain, work
         case mailMemory = "mail-memory"
         case mailCrowd = "mail-crowd"
         case services, repair
@@ -95,6 +95,7 @@ struct Plan {
         case .receipt: try receipt(server.url, &table)
         case .listeners: try listeners(server, &table)
         case .drain: try drain(server, &table)
+        case .work: try work(server, &table)
         case .mailMemory: try mailMemory(server.url, &table)
         case .mailCrowd: try mailCrowd(server.url, &table)
         case .services: try await services(server, &table)
