@@ -24,6 +24,8 @@ local WORKER_OF, JOB_OF, MESSAGE_OF, KEY_OF = 'w:', 'j:', 'm:', 'o:'
 local TAG_SIZE = 8
 -- The maximum number of jobs that wait for one order key: beyond it, nothing is taken until one is done.
 local MAX_PARKED = 1024
+-- The time in ms for which the last fence is kept without workers and jobs.
+local FENCE_LIFETIME = 86400000
 -- The maximum number of failed jobs that one script forgets.
 local MAX_FORGOTTEN = 100
 
@@ -89,6 +91,19 @@ local function add_waiting(all, tag, time)
   all.added[#all.added + 1] = tag
 end
 
+-- Returns the ms when the next job that waits may be taken, as text, or '' if there is none.
+local function find_next(jobs)
+  local first = redis.call('ZRANGEBYSCORE', jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+  return first[2] and string.format('%d', first[2]) or ''
+end
+
+-- Without workers, jobs and a pause, the last fence and the position are kept for some time.
+local function expire_unused(work)
+  if redis.call('HLEN', work) <= 2 and redis.call('HEXISTS', work, FENCE) == 1 then
+    redis.call('PEXPIRE', work, string.format('%d', FENCE_LIFETIME))
+  end
+end
+
 -- Writes which jobs wait.
 local function write_waiting(all)
   if #all.added > 0 then redis.call('ZADD', all.jobs, unpack(all.added)) end
@@ -145,14 +160,14 @@ local function give_up(all, job, tag, reason, maximum, now)
     redis.call('HSET', all.work, JOB_OF .. tag, Job.write(job) .. reason)
     redis.call('ZADD', all.dead, string.format('%d', now), tag)
     all.failed = all.failed + 1
-    local count = math.min(all.failed - maximum, MAX_FORGOTTEN)
-    if count > 0 then
-      local oldest = redis.call('ZRANGE', all.dead, '0', string.format('%d', count - 1))
-      for _, old in ipairs(oldest) do
-        redis.call('HDEL', all.work, JOB_OF .. old, MESSAGE_OF .. old)
-      end
-      redis.call('ZREM', all.dead, unpack(oldest))
-      all.failed = all.failed - count
+  end
+  local count = math.min(all.failed - maximum, MAX_FORGOTTEN)
+  if count > 0 then
+    local oldest = redis.call('ZRANGE', all.dead, '0', string.format('%d', count - 1))
+    for _, old in ipairs(oldest) do
+      redis.call('HDEL', all.work, JOB_OF .. old, MESSAGE_OF .. old)
     end
+    redis.call('ZREM', all.dead, unpack(oldest))
+    all.failed = all.failed - count
   end
 end

@@ -56,6 +56,7 @@ function entry.delete(keys, arguments)
   local meta, box, mail = keys[1], keys[2], keys[3]
   local target = Target.read(arguments[1])
   local state = open_mailbox(meta, box, mail, target.partitions, target.new_epoch)
+  open_jobs(keys[4], keys[5], keys[6])
   local existed = redis.call('UNLINK', box, mail, keys[4], keys[5], keys[6])
   local name, channel, at = extract_name(meta, box), form_channel(meta), state.own_size + 1
   while at <= #state.rest do

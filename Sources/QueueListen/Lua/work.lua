@@ -8,6 +8,8 @@ local DEVICE = 'workers'
 local MAX_JOBS = 100000
 -- The time in ms after which a worker asks again that may take nothing of what there is.
 local BLOCKED_PAUSE = 1000
+-- The ms after which the device is written although nothing has changed, so that the mailbox does not forget it.
+local MAX_UNSEEN = 3600000
 -- The bytes of Body before its key.
 local BODY_SIZE = 7
 
@@ -48,8 +50,9 @@ local TakenJob = record { format = '<Hd', 'attempts', 'fence' }
 -- The jobs that a script takes.
 local Harvest = record {
   -- reply: the elements of the reply. room, bytes: what is left of the maximum. taken: the tags. fence: the last one.
-  -- next: ms when the next job that waits may be taken, or nil. is_blocked: there are messages that may not be taken.
-  also = {'reply', 'room', 'bytes', 'taken', 'fence', 'next', 'now', 'process', 'is_blocked'},
+  -- looks: what is left of the messages and jobs that it looks at without taking them. next: ms when to ask again for
+  -- jobs that wait, or nil. is_blocked: there are messages that may not be taken.
+  also = {'reply', 'room', 'bytes', 'looks', 'taken', 'fence', 'next', 'now', 'process', 'is_blocked'},
 }
 
 -- Ends a job that a worker has run. Returns whether the worker had it.
@@ -114,6 +117,7 @@ local function take_job(harvest, all, tag)
       local is_over = is_message_over(fields[2], harvest.now)
       if is_over then
         forget_job(all, tag, job.key, harvest.now)
+        harvest.looks = harvest.looks - 1
       else
         local reason = string.sub(fields[1], job.reason_at)
         start_job(harvest, all, job, tag, fields[2], reason)
@@ -127,7 +131,7 @@ local function take_added(harvest, all)
   local kept, i = {}, 1
   while i < #all.added do
     local time, tag = tonumber(all.added[i]), all.added[i + 1]
-    if time <= harvest.now and harvest.room > 0 and harvest.bytes > 0 then
+    if time <= harvest.now and harvest.room > 0 and harvest.bytes > 0 and harvest.looks > 0 then
       take_job(harvest, all, tag)
     else
       kept[#kept + 1], kept[#kept + 2] = all.added[i], tag
@@ -140,8 +144,9 @@ end
 
 -- Takes jobs that have waited long enough.
 local function take_waiting(harvest, all)
+  local limit = harvest.room + 1
   local found = redis.call('ZRANGEBYSCORE', all.jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0',
-    string.format('%d', harvest.room + 1))
+    string.format('%d', limit))
   for i = 1, #found, 2 do
     local time, tag = tonumber(found[i + 1]), found[i]
     if time <= harvest.now and harvest.room > 0 and harvest.bytes > 0 then
@@ -152,6 +157,8 @@ local function take_waiting(harvest, all)
       break
     end
   end
+  -- The time of some was over, and there may be more.
+  if not harvest.next and #found == 2 * limit then harvest.next = harvest.now end
 end
 
 -- Makes a job of a message of the mailbox: a worker runs it, or it waits for its order key. Returns false if too many
@@ -184,9 +191,9 @@ end
 -- Takes messages of the mailbox after the cursor, which it advances. Reads in pieces whose size is estimated from the
 -- average, because one message may be large.
 local function take_messages(harvest, all, mail, state, cursor, unsure)
-  local at, stop, looks = cursor.index - state.from, state.last - state.from, MAX_LOOKS
+  local at, stop = cursor.index - state.from, state.last - state.from
   local average = at < stop and math.max(1, (state.sum - state.from_sum - state.hollow) / stop) or 1
-  while harvest.room > 0 and harvest.bytes > 0 and looks > 0 and at < stop do
+  while harvest.room > 0 and harvest.bytes > 0 and harvest.looks > 0 and at < stop do
     local count = math.max(1, math.min(harvest.room, 64, math.floor(harvest.bytes / average), stop - at))
     local elements = redis.call('LRANGE', mail, string.format('%d', 2 * at), string.format('%d', 2 * (at + count) - 1))
     if #elements == 0 then break end
@@ -194,11 +201,12 @@ local function take_messages(harvest, all, mail, state, cursor, unsure)
       local head = Head.read(elements[i])
       local has_room = take_message(harvest, all, head, elements[i], elements[i + 1], unsure)
       if not has_room then
-        looks, harvest.is_blocked = 0, true
+        harvest.looks, harvest.is_blocked = 0, true
         break
       end
-      cursor.index, cursor.tag, cursor.sum, at, looks = head.index, head.tag, head.sum, at + 1, looks - 1
-      if harvest.room <= 0 or harvest.bytes <= 0 or looks <= 0 then break end
+      cursor.index, cursor.tag, cursor.sum, at = head.index, head.tag, head.sum, at + 1
+      harvest.looks = harvest.looks - 1
+      if harvest.room <= 0 or harvest.bytes <= 0 or harvest.looks <= 0 then break end
     end
   end
 end
@@ -222,17 +230,13 @@ end
 
 -- Finds the position of the workers in the mailbox, which may have lost messages or what it knows about its devices.
 local function find_position(position, text, mail, state, mine)
-  local cursor = Cursor.new({index = state.from, tag = state.from_tag, status = 'ok'})
-  position.unsure = 0
-  if text then
-    WorkPosition.read_into(position, text)
-    cursor.index, cursor.tag = position.index, position.tag
-    if position.index ~= mine.index or position.tag ~= mine.tag then
-      compare_cursor(cursor, mail, state)
-      if cursor.status ~= 'ok' then
-        cursor.index, cursor.tag, cursor.sum, position.unsure = state.from, state.from_tag, nil, state.last
-      end
-    end
+  position.index, position.tag, position.unsure = mine.index or UNAWARE, mine.tag or NO_TAG, 0
+  if text then WorkPosition.read_into(position, text) end
+  local cursor = Cursor.new({index = position.index, tag = position.tag, status = 'ok'})
+  compare_cursor(cursor, mail, state)
+  if cursor.status ~= 'ok' then
+    cursor.index, cursor.tag, cursor.sum = state.from, state.from_tag, nil
+    if text then position.unsure = state.last end
   end
   return cursor
 end
@@ -245,7 +249,9 @@ local function write_progress(meta, box, mail, state, mine, others, cursor, requ
   local cut = find_cut(mail, state, request, mine.index, others.least, now)
   local deletion = plan_deletion(mail, box, state, cursor, cut)
   local is_due, is_freed = request.ttl > 0 and state.due <= now, request.ttl == 0 and state.due > 0
-  if has_moved or is_waiting or is_due or is_freed or state.is_new or deletion.count > 0 then
+  -- The device would be forgotten.
+  local is_old = request.device_ttl > 0 and mine.seen + math.min(request.device_ttl / 4, MAX_UNSEEN) <= now
+  if has_moved or is_waiting or is_old or is_due or is_freed or state.is_new or deletion.count > 0 then
     delete_messages(box, mail, deletion)
     if state.is_partition_new then write_layout(meta, state.partitions) end
     if is_waiting then register_process(state, request.process, now + request.registration, now) end
@@ -274,11 +280,11 @@ end
 -- KEYS   [1] meta  [2] box  [3] mail  [4] work  [5] jobs  [6] dead
 -- ARGV   [1] Target, then ListenRequest: the process to notify, its registration, and limits  [2] WorkRequest. Then
 --        JobEnd of each end, with its reason
--- Reply  {'ok', ms since 1970, ms when the next job that waits may be taken or '', 1 if there are more messages else 0,
+-- Reply  {'ok', ms since 1970, ms when to ask again for jobs that wait or '', 1 if there are more messages else 0,
 --        for each end '1' or '0': the worker did not have the job any more, TakenJob and the message of each job…}
 -- Refuses {'gone'}: the worker has been found dead, or has not begun; {'stale'}: a later request was answered;
 --        {'devices'}: there are too many devices; and as described at LAYOUT
--- Bounded: max_jobs and the ends; MAX_LOOKS messages.
+-- Bounded: max_jobs, the ends, and MAX_LOOKS messages and jobs that are not taken.
 function entry.work(keys, arguments)
   local meta, box, mail, work = keys[1], keys[2], keys[3], keys[4]
   local target = Target.read(arguments[1])
@@ -304,10 +310,12 @@ function entry.work(keys, arguments)
   local position = WorkPosition.new()
   local cursor = find_position(position, fields[4], mail, state, mine)
 
+  local waiting = find_next(keys[5])
+  if request.max_jobs > 0 then waiting = '' end
   begin_writing(work)
   end_jobs(worker, all, request, arguments, now)
-  local harvest = Harvest.new({reply = reply, room = request.max_jobs, bytes = request.max_bytes, taken = '',
-    fence = math.max(tonumber(fields[2] or 0), request.fence), now = now, process = request.process,
+  local harvest = Harvest.new({reply = reply, room = request.max_jobs, bytes = request.max_bytes, looks = MAX_LOOKS,
+    taken = '', fence = math.max(tonumber(fields[2] or 0), request.fence), now = now, process = request.process,
     is_blocked = fields[3] == '1'})
   take_jobs(harvest, all, mail, state, cursor, position.unsure)
   local has_more = cursor.index < state.last and not harvest.is_blocked
@@ -317,8 +325,9 @@ function entry.work(keys, arguments)
   position.index, position.tag = cursor.index, cursor.tag
   redis.call('HSET', work, FENCE, string.format('%.0f', harvest.fence), POSITION, WorkPosition.write(position),
     WORKER_OF .. request.process, Worker.write(worker) .. worker.held)
+  if request.max_jobs == 0 and #all.added > 0 then waiting = '0' end
   write_waiting(all)
-  reply[3] = harvest.next and string.format('%d', harvest.next) or ''
+  reply[3] = harvest.next and string.format('%d', harvest.next) or waiting
   reply[4], reply[5] = has_more and 1 or 0, worker.results
   return reply
 end

@@ -2,8 +2,6 @@
 -- them. A worker also learns of jobs that it does not have any more, and lets those go of which it does not know,
 -- because Redis has lost their ends.
 
--- The time in ms for which the last fence is kept without workers and jobs.
-local FENCE_LIFETIME = 86400000
 -- The maximum number of workers that one script finds dead.
 local MAX_REAPED = 4
 -- The phases of a worker's life: it begins, continues, or leaves.
@@ -35,12 +33,6 @@ local function separate_workers(packed, process, now)
     end
   end
   return workers
-end
-
--- Returns the ms when the next job that waits may be taken, as text, or '' if there is none.
-local function find_next(jobs)
-  local first = redis.call('ZRANGEBYSCORE', jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
-  return first[2] and string.format('%d', first[2]) or ''
 end
 
 -- Lets a job wait that a worker has, but does not run. One that was cancelled is done.
@@ -103,16 +95,13 @@ local function compare_jobs(all, worker, known, process, now)
   return lost
 end
 
--- Writes the workers that are alive. Without any, and without jobs, the last fence is kept for some time.
-local function write_workers(all, text)
+-- Writes the workers that are alive.
+local function write_workers(work, text)
   if text ~= '' then
-    redis.call('HSET', all.work, WORKERS, text)
-  elseif redis.call('HLEN', all.work) <= 3 and redis.call('HEXISTS', all.work, PAUSED) == 0 then
-    -- There are the fence, the position and these workers.
-    redis.call('PEXPIRE', all.work, string.format('%d', FENCE_LIFETIME))
-    redis.call('HDEL', all.work, WORKERS)
+    redis.call('HSET', work, WORKERS, text)
   else
-    redis.call('HDEL', all.work, WORKERS)
+    redis.call('HDEL', work, WORKERS)
+    expire_unused(work)
   end
 end
 
@@ -164,7 +153,7 @@ function entry.beat(keys, arguments)
   if phase ~= WORKER_LEAVES then
     workers.text = workers.text .. struct.pack(Waiter.format, process, now + ttl)
   end
-  write_workers(all, workers.text)
+  write_workers(work, workers.text)
   write_waiting(all)
   return {'ok', string.format('%d', now), next_time, lost, cancelled, workers.has_more and 1 or 0}
 end

@@ -155,6 +155,7 @@ function entry.cancel_jobs(keys, arguments)
   end
   if #forgotten > 0 then redis.call('ZREM', dead, unpack(forgotten)) end
   write_waiting(all)
+  expire_unused(work)
   return reply
 end
 
@@ -172,6 +173,7 @@ function entry.pause_work(keys, arguments)
     redis.call('PERSIST', work)
   else
     changed = redis.call('HDEL', work, PAUSED)
+    expire_unused(work)
   end
   return {'ok', changed}
 end

@@ -253,12 +253,12 @@ if phase ~= '2' then
   workers_text = workers_text .. struct.pack('<c16d', process, now + ttl)
 end
 if workers_text ~= '' then
-  call('HSET', all_work, 'p', workers_text)
-elseif call('HLEN', all_work) <= 3 and call('HEXISTS', all_work, 'x') == 0 then
-  call('PEXPIRE', all_work, format('%d', 86400000))
-  call('HDEL', all_work, 'p')
+  call('HSET', work, 'p', workers_text)
 else
-  call('HDEL', all_work, 'p')
+  call('HDEL', work, 'p')
+  if call('HLEN', work) <= 2 and call('HEXISTS', work, 'f') == 1 then
+    call('PEXPIRE', work, format('%d', 86400000))
+  end
 end
 if #all_added > 0 then
   call('ZADD', all_jobs, unpack(all_added))

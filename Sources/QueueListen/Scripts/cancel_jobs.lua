@@ -94,4 +94,7 @@ end
 if #all_removed > 0 then
   call('ZREM', all_jobs, unpack(all_removed))
 end
+if call('HLEN', work) <= 2 and call('HEXISTS', work, 'f') == 1 then
+  call('PEXPIRE', work, string.format('%d', 86400000))
+end
 return reply

@@ -55,6 +55,21 @@ do
     state_from = state_last
   end
 end
+do
+  local work = keys[4]
+  local jobs = keys[5]
+  local dead = keys[6]
+  local failed = try('ZCARD', dead)
+  if type(failed) == 'table' then
+    return {'foreign', dead}
+  end
+  if type(try('HEXISTS', work, 'x')) == 'table' then
+    return {'foreign', work}
+  end
+  if type(try('ZCARD', jobs)) == 'table' then
+    return {'foreign', jobs}
+  end
+end
 local existed = redis.call('UNLINK', box, mail, keys[4], keys[5], keys[6])
 local name, channel, at = sub(box, #meta + 1), sub(meta, 1, -5) .. 'wake:', state_own_size + 1
 while at <= #state_rest do

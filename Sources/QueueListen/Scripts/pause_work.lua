@@ -16,11 +16,15 @@ do
     return {'foreign', jobs}
   end
 end
-redis.call('HDEL', work, '')
+local call = redis.call
+call('HDEL', work, '')
 if ARGV[1] == '1' then
-  changed = redis.call('HSET', work, 'x', '1')
-  redis.call('PERSIST', work)
+  changed = call('HSET', work, 'x', '1')
+  call('PERSIST', work)
 else
-  changed = redis.call('HDEL', work, 'x')
+  changed = call('HDEL', work, 'x')
+  if call('HLEN', work) <= 2 and call('HEXISTS', work, 'f') == 1 then
+    call('PEXPIRE', work, string.format('%d', 86400000))
+  end
 end
 return {'ok', changed}

@@ -176,39 +176,49 @@ local position_index, position_tag, position_unsure
 local cursor_index, cursor_tag, cursor_status, cursor_sum
 do
   local text = fields[4]
-  cursor_index, cursor_tag, cursor_status = state_from, state_from_tag, 'ok'
-  position_unsure = 0
+  position_index, position_tag, position_unsure = mine_index or -1, mine_tag or '\0\0\0\0\0\0\0\0', 0
   if text then
     position_index, position_tag, position_unsure = unpacked('<dc8d', text)
-    cursor_index, cursor_tag = position_index, position_tag
-    if position_index ~= mine_index or position_tag ~= mine_tag then
-      if cursor_index > state_last then
-        cursor_status = 'forked'
-      elseif cursor_index < state_from then
-        cursor_status = 'truncated'
-      else
-        local tag
-        if cursor_index == state_last then
-          tag, cursor_sum = state_tag, state_sum
-        elseif cursor_index == state_from then
-          tag = state_from_tag
-        else
-          local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-            format('%d', 2 * (cursor_index - state_from - 1))))
-          tag, cursor_sum = head_tag, head_sum
-        end
-        if tag ~= cursor_tag then
-          cursor_status = 'forked'
-        end
-      end
-      if cursor_status ~= 'ok' then
-        cursor_index, cursor_tag, cursor_sum, position_unsure = state_from, state_from_tag, nil, state_last
-      end
+  end
+  cursor_index, cursor_tag, cursor_status = position_index, position_tag, 'ok'
+  if cursor_index > state_last then
+    cursor_status = 'forked'
+  elseif cursor_index < state_from then
+    cursor_status = 'truncated'
+  else
+    local tag
+    if cursor_index == state_last then
+      tag, cursor_sum = state_tag, state_sum
+    elseif cursor_index == state_from then
+      tag = state_from_tag
+    else
+      local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
+        format('%d', 2 * (cursor_index - state_from - 1))))
+      tag, cursor_sum = head_tag, head_sum
+    end
+    if tag ~= cursor_tag then
+      cursor_status = 'forked'
+    end
+  end
+  if cursor_status ~= 'ok' then
+    cursor_index, cursor_tag, cursor_sum = state_from, state_from_tag, nil
+    if text then
+      position_unsure = state_last
     end
   end
 end
+local waiting
+do
+  local jobs = keys[5]
+  local first = call('ZRANGEBYSCORE', jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
+  waiting = first[2] and format('%d', first[2]) or ''
+end
+if request_max_jobs > 0 then
+  waiting = ''
+end
 call('HDEL', work, '')
 worker_results = ''
+local min = math.min
 for i = 1, request_ends do
   local is_mine, tag
   do
@@ -245,15 +255,17 @@ for i = 1, request_ends do
           end
         end
       elseif is_mine and ended_outcome == 3 then
-        job_state, job_since, job_process = 4, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-        if request_max_dead == 0 then
-          call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
-        else
-          call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-            job_process, #job_key, job_key) .. reason)
-          call('ZADD', all_dead, format('%d', now), ended_tag)
-          all_failed = all_failed + 1
-          local count = math.min(all_failed - request_max_dead, 100)
+        do
+          job_state, job_since, job_process = 4, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+          if request_max_dead == 0 then
+            call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
+          else
+            call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
+              job_process, #job_key, job_key) .. reason)
+            call('ZADD', all_dead, format('%d', now), ended_tag)
+            all_failed = all_failed + 1
+          end
+          local count = min(all_failed - request_max_dead, 100)
           if count > 0 then
             local oldest = call('ZRANGE', all_dead, '0', format('%d', count - 1))
             for _, old in ipairs(oldest) do
@@ -313,13 +325,13 @@ for i = 1, request_ends do
   end
 end
 local harvest_next
-local harvest_reply, harvest_room, harvest_bytes, harvest_taken, harvest_fence, harvest_now, harvest_process,
-  harvest_is_blocked = reply, request_max_jobs, request_max_bytes, '', math.max(tonumber(fields[2] or 0),
-  request_fence), now, request_process, fields[3] == '1'
+local harvest_reply, harvest_room, harvest_bytes, harvest_looks, harvest_taken, harvest_fence, harvest_now,
+  harvest_process, harvest_is_blocked = reply, request_max_jobs, request_max_bytes, 1024, '',
+  math.max(tonumber(fields[2] or 0), request_fence), now, request_process, fields[3] == '1'
 if harvest_room > 0 and not harvest_is_blocked then
   do
-    local found = call('ZRANGEBYSCORE', all_jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0', format('%d', harvest_room
-      + 1))
+    local limit = harvest_room + 1
+    local found = call('ZRANGEBYSCORE', all_jobs, '-inf', '+inf', 'WITHSCORES', 'LIMIT', '0', format('%d', limit))
     for i = 1, #found, 2 do
       local time, tag = tonumber(found[i + 1]), found[i]
       if time <= harvest_now and harvest_room > 0 and harvest_bytes > 0 then
@@ -358,6 +370,7 @@ if harvest_room > 0 and not harvest_is_blocked then
                   call('HDEL', all_work, 'o:' .. job_key)
                 end
               end
+              harvest_looks = harvest_looks - 1
             else
               local reason = sub(fields_2[1], job_reason_at)
               local message = fields_2[2]
@@ -377,12 +390,15 @@ if harvest_room > 0 and not harvest_is_blocked then
         break
       end
     end
+    if not harvest_next and #found == 2 * limit then
+      harvest_next = harvest_now
+    end
   end
   do
     local kept, i = {}, 1
     while i < #all_added do
       local time, tag = tonumber(all_added[i]), all_added[i + 1]
-      if time <= harvest_now and harvest_room > 0 and harvest_bytes > 0 then
+      if time <= harvest_now and harvest_room > 0 and harvest_bytes > 0 and harvest_looks > 0 then
         local fields_2 = call('HMGET', all_work, 'j:' .. tag, 'm:' .. tag)
         if fields_2[1] and fields_2[2] then
           local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
@@ -417,6 +433,7 @@ if harvest_room > 0 and not harvest_is_blocked then
                   call('HDEL', all_work, 'o:' .. job_key)
                 end
               end
+              harvest_looks = harvest_looks - 1
             else
               local reason = sub(fields_2[1], job_reason_at)
               local message = fields_2[2]
@@ -442,11 +459,11 @@ if harvest_room > 0 and not harvest_is_blocked then
     all_added = kept
   end
   if call('HLEN', all_work) < 2 * (100000 + all_failed) then
-    local at, stop, looks = cursor_index - state_from, state_last - state_from, 1024
+    local at, stop = cursor_index - state_from, state_last - state_from
     local max = math.max
     local average = at < stop and max(1, (state_sum - state_from_sum - state_hollow) / stop) or 1
-    while harvest_room > 0 and harvest_bytes > 0 and looks > 0 and at < stop do
-      local count = max(1, math.min(harvest_room, 64, math.floor(harvest_bytes / average), stop - at))
+    while harvest_room > 0 and harvest_bytes > 0 and harvest_looks > 0 and at < stop do
+      local count = max(1, min(harvest_room, 64, math.floor(harvest_bytes / average), stop - at))
       local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + count) - 1))
       if #elements == 0 then
         break
@@ -493,11 +510,12 @@ if harvest_room > 0 and not harvest_is_blocked then
           end
         end
         if not has_room then
-          looks, harvest_is_blocked = 0, true
+          harvest_looks, harvest_is_blocked = 0, true
           break
         end
-        cursor_index, cursor_tag, cursor_sum, at, looks = head_index, head_tag, head_sum, at + 1, looks - 1
-        if harvest_room <= 0 or harvest_bytes <= 0 or looks <= 0 then
+        cursor_index, cursor_tag, cursor_sum, at = head_index, head_tag, head_sum, at + 1
+        harvest_looks = harvest_looks - 1
+        if harvest_room <= 0 or harvest_bytes <= 0 or harvest_looks <= 0 then
           break
         end
       end
@@ -518,7 +536,7 @@ do
   if others_least and others_least < cut then
     cut = others_least
   end
-  cut = math.min(cut, state_last - listen_backlog_count, state_from + 65536)
+  cut = min(cut, state_last - listen_backlog_count, state_from + 65536)
   if listen_backlog_age > 0 and cut > state_from then
     local count = cut - state_from
     local time = now - listen_backlog_age
@@ -541,7 +559,6 @@ do
     deletion_count = 0
     if cut_2 > state_from then
       if state_keyed > 0 or state_hollow > 0 then
-        local min = math.min
         cut_2 = min(cut_2, state_from + 1024)
         local count = cut_2 - state_from
         local dead_keys, before = nil, state_from_sum
@@ -588,7 +605,8 @@ do
     end
   end
   local is_due, is_freed = listen_ttl > 0 and state_due <= now, listen_ttl == 0 and state_due > 0
-  if has_moved or is_waiting or is_due or is_freed or state_is_new or deletion_count > 0 then
+  local is_old = listen_device_ttl > 0 and mine_seen + min(listen_device_ttl / 4, 3600000) <= now
+  if has_moved or is_waiting or is_old or is_due or is_freed or state_is_new or deletion_count > 0 then
     if deletion_count > 0 then
       call('LTRIM', mail, format('%d', 2 * deletion_count), '-1')
     else
@@ -666,12 +684,15 @@ position_index, position_tag = cursor_index, cursor_tag
 call('HSET', work, 'f', format('%.0f', harvest_fence), 'c', pack('<dc8d', position_index, position_tag,
   position_unsure), 'w:' .. request_process, pack('<dHc0Hc0', worker_number, #worker_results, worker_results,
   #worker_taken, worker_taken) .. worker_held)
+if request_max_jobs == 0 and #all_added > 0 then
+  waiting = '0'
+end
 if #all_added > 0 then
   call('ZADD', all_jobs, unpack(all_added))
 end
 if #all_removed > 0 then
   call('ZREM', all_jobs, unpack(all_removed))
 end
-reply[3] = harvest_next and format('%d', harvest_next) or ''
+reply[3] = harvest_next and format('%d', harvest_next) or waiting
 reply[4], reply[5] = has_more and 1 or 0, worker_results
 return reply

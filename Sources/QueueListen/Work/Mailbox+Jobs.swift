@@ -181,7 +181,8 @@ extension JobInfo {
         message = ReceivedMessage(stored, epoch: 0)
         (self.state, self.attempts, self.since) = (state, attempts, date(since))
         reason = reader.rest.isEmpty ? nil : String(decoding: reader.rest, as: UTF8.self)
-        due = state == .waiting ? parts[3].integer.map(date) : nil
+        // Those that may be taken at once have no time.
+        due = state == .waiting ? parts[3].integer.map { date(max($0, since)) } : nil
         orderKey = key.isEmpty ? nil : String(decoding: key, as: UTF8.self)
     }
 }

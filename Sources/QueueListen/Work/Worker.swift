@@ -43,7 +43,7 @@ final class Worker: Sendable {
                 case .sleep(let end): await sleep(until: end)
                 case .leave(let isAlive):
                     await endHandlers()
-                    if isAlive { await leave() }
+                    if isAlive { await leave(state.withLock { $0.process }) }
                     return
                 }
                 if let failure = state.withLock({ $0.failure }) { throw failure }
@@ -93,9 +93,11 @@ final class Worker: Sendable {
     /// Begins as another worker.
     private func begin() async throws {
         let process = UInt64.random(in: .min ... .max).hexadecimal
+        var hasBegun = false
         while state.withLock({ $0.graceEnd }) == nil {
             let sent = clock.now()
             do {
+                hasBegun = true
                 let reply = try await beat(process, .begins)
                 guard BeatReply(reply) != nil else {
                     throw QueueListenError(refusal: reply, partitions: mailbox.partition.total)
@@ -103,11 +105,13 @@ final class Worker: Sendable {
                 return state.withLock { $0.begin(process, until: sent + configuration.ttl - margin) }
             } catch { try await pause(after: error) }
         }
+        // A reply was lost, and it stops.
+        if hasBegun { await leave(process) }
     }
 
-    private func leave() async {
+    private func leave(_ process: String) async {
         // A worker that cannot leave is found dead.
-        _ = try? await beat(state.withLock { $0.process }, .leaves)
+        _ = try? await beat(process, .leaves)
     }
 
     /// Postpones the end of this worker, again and again.
@@ -234,6 +238,7 @@ final class Worker: Sendable {
             } catch {
                 // Its jobs are those of others when its life is over, also those that it does not know of.
                 if clock.now() >= state.withLock({ $0.lifeEnd }) { return }
+                for task in state.withLock({ $0.overdue(at: clock.now()) }) { task.cancel() }
                 try await pause(after: error)
             }
         }
@@ -254,19 +259,23 @@ final class Worker: Sendable {
                 now
                 + (state.isNotified
                     ? min(Self.registration / 2, configuration.recheckInterval) : configuration.pollInterval)
+            if let ttl = configuration.limits.deviceTTL { state.askAt = min(state.askAt, now + ttl / 4) }
             for job in reply.jobs {
                 state.add(job) { number, earlier in
                     Task {
                         await earlier?.value
-                        await self.run(job)
-                        self.change { $0.handlerEnded(number) }
+                        let end = await self.run(job)
+                        self.ended(end, attempt: job.attempt, number)
                     }
                 }
             }
         }
     }
 
-    private func run(_ taken: TakenJob) async {
+    /// Runs a job.
+    ///
+    /// - Returns: what to report.
+    private func run(_ taken: TakenJob) async -> JobEnd {
         let message = ReceivedMessage(taken.stored, epoch: 0)
         let job = Job(
             message: message, attempt: taken.attempt, fence: UInt64(taken.fence),
@@ -284,7 +293,16 @@ final class Worker: Sendable {
                 (end.outcome, end.pause) = (.retry, configuration.pause(after: taken.attempt))
             }
         }
-        if state.withLock({ $0.note(end) }) { instruments.jobEnded(end, attempt: taken.attempt) }
+        return end
+    }
+
+    private func ended(_ end: JobEnd, attempt: Int, _ number: Int) {
+        let isMine = state.withLock { state in
+            state.handlerEnded(number)
+            return state.note(end)
+        }
+        if isMine { instruments.jobEnded(end, attempt: attempt) }
+        change { _ in }
     }
 
     // MARK: Requests

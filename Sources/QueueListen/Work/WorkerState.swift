@@ -67,7 +67,13 @@ struct WorkerState: Sendable {
         let end = min(lifeEnd, due)
         guard let graceEnd else { return (.sleep(until: end), []) }
         if now < graceEnd { return (.sleep(until: min(end, graceEnd)), []) }
-        return (.sleep(until: end), running.values.map(\.task))
+        return (.sleep(until: end), overdue(at: now))
+    }
+
+    /// The handlers to cancel, because this worker stops and has waited long enough for them.
+    func overdue(at now: Duration) -> [Task<Void, Never>] {
+        guard let graceEnd, graceEnd <= now else { return [] }
+        return running.values.map(\.task)
     }
 
     /// Begins a life.

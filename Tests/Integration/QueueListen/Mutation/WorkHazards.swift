@@ -84,8 +84,8 @@ extension MailHazard {
         MailHazard(
             invariant: "M5",
             testDescription: "a mailbox that has forgotten its workers does not give them what they have taken",
-            guardian: "cursor_index, cursor_tag = position_index, position_tag",
-            without: "cursor_tag = state_from_tag"
+            guardian: "position_index, position_tag, position_unsure = unpacked('<dc8d', text)",
+            without: "position_unsure = 0"
         ) { node, redis in
             try await node.beginWorker(ForeignNode.one)
             _ = try await node.listen(to: "jobs")
