@@ -19,6 +19,7 @@ struct MailboxGenerator {
     private var tag = 0
     private var request = 0
     private var poll: Int64 = 1
+    private var jobs = JobGenerator()
 
     init(seed: UInt64, time: Int64) {
         random = SeededGenerator(seed: seed)
@@ -34,7 +35,7 @@ struct MailboxGenerator {
 
     private mutating func operation() -> Operation {
         let name = random.pick(Self.names)
-        switch Int.random(in: 0..<100, using: &random) {
+        switch Int.random(in: 0..<130, using: &random) {
         case ..<40: return send()
         case ..<70: return listen(name)
         case ..<75:
@@ -47,7 +48,9 @@ struct MailboxGenerator {
         case ..<89: return acknowledged()
         case ..<92: return check()
         case ..<98: return crossPartition()
-        default: return damage(name)
+        case ..<100: return damage(name)
+        default:
+            return jobs.operation(name, tags: boxes[name]?.tags ?? [], target: target(), time: time, &random)
         }
     }
 
@@ -103,6 +106,7 @@ struct MailboxGenerator {
             let size = random.chance(5) ? 2000 : Int.random(in: 0...40, using: &random)
             bodies.append(
                 Packed().integer(life, 6).integer(key.count, 1).raw(key)
+                    .raw(random.pick(["", "id=1\norder=a\n\n", "id=1\norder=b\n\n"]))
                     .raw(Bytes([UInt8](repeating: 120, count: size))).bytes)
         }
         if random.chance(40) { for name in recipients { head = head.raw(known(name)) } }
