@@ -40,6 +40,7 @@ end
 --        if the workers are paused else 0, {tag, Job with the reason, Head and Body, ms when it may be taken or has
 --        failed, or ''}…}
 -- Refuses as described at LAYOUT
+-- Bounded: 1,000 jobs and MAX_PAGE_BYTES, and the record of each worker.
 function entry.list_jobs(keys, arguments)
   local work, jobs, dead, kind, limit = keys[1], keys[2], keys[3], arguments[1], tonumber(arguments[2])
   local now = read_time()
@@ -164,6 +165,7 @@ end
 -- ARGV   [1] '1' to pause, '0' to continue
 -- Reply  {'ok', 1 if that changed something, else 0}
 -- Refuses as described at LAYOUT
+-- Bounded: a field.
 function entry.pause_work(keys, arguments)
   local work, changed = keys[1], 0
   open_jobs(work, keys[2], keys[3])
