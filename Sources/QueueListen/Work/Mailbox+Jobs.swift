@@ -54,7 +54,8 @@ public struct WorkStatus: Sendable, Hashable {
 extension Mailbox {
     /// Returns jobs of the mailbox's workers: see ``work(_:_:)``.
     ///
-    /// Jobs that wait for an earlier one with their order key are not among them.
+    /// Jobs that wait for an earlier one with their order key are not among them. The reply ends when it
+    /// has 1 MiB of messages, but has one job at least.
     ///
     /// - Parameters:
     ///   - state: those that wait, the next one first; those that run; or those that have failed for
@@ -62,8 +63,9 @@ extension Mailbox {
     ///   - limit: the maximum number, 1 to 1,000.
     /// - Throws: `.invalidArgument`, and the codes of a failed request.
     public func jobs(_ state: JobInfo.State, limit: Int = 100) async throws(QueueListenError) -> [JobInfo] {
+        let action = "list the jobs of"
         guard (1...1000).contains(limit) else {
-            throw QueueListenError(.invalidArgument, "limit is \(limit), expected 1 to 1,000")
+            throw QueueListenError(.invalidArgument, "limit is \(limit), expected 1 to 1,000").prefixed(failure(action))
         }
         let kind =
             switch state {
@@ -71,9 +73,9 @@ extension Mailbox {
             case .running: "1"
             case .failed: "2"
             }
-        let reply = try await runJobs(Scripts.listJobs, [.string(kind), .integer(limit)])
+        let reply = try await runJobs(Scripts.listJobs, [.string(kind), .integer(limit)], action)
         guard let parts = reply.array, parts.count >= Self.statusParts, parts[0].string == "ok" else {
-            throw QueueListenError(refusal: reply, partitions: partition.total)
+            throw refusal(reply, action)
         }
         return parts.dropFirst(Self.statusParts).compactMap { JobInfo($0, state) }
     }
@@ -82,11 +84,12 @@ extension Mailbox {
     ///
     /// - Throws: the codes of a failed request.
     public func workStatus() async throws(QueueListenError) -> WorkStatus {
-        let reply = try await runJobs(Scripts.listJobs, ["0", .integer(0)])
+        let action = "count the jobs of"
+        let reply = try await runJobs(Scripts.listJobs, ["0", .integer(0)], action)
         guard let parts = reply.array, parts.count == Self.statusParts, parts[0].string == "ok",
             let waiting = parts[2].integer, let failed = parts[3].integer, let running = parts[4].integer,
             let isPaused = parts[5].integer
-        else { throw QueueListenError(refusal: reply, partitions: partition.total) }
+        else { throw refusal(reply, action) }
         return WorkStatus(waiting: waiting, running: running, failed: failed, isPaused: isPaused == 1)
     }
 
@@ -102,10 +105,9 @@ extension Mailbox {
     public func resumeWork() async throws(QueueListenError) { try await pauseWork(false) }
 
     private func pauseWork(_ pauses: Bool) async throws(QueueListenError) {
-        let reply = try await runJobs(Scripts.pauseWork, [pauses ? "1" : "0"])
-        guard reply.array?.first?.string == "ok" else {
-            throw QueueListenError(refusal: reply, partitions: partition.total)
-        }
+        let action = pauses ? "pause the workers of" : "resume the workers of"
+        let reply = try await runJobs(Scripts.pauseWork, [pauses ? "1" : "0"], action)
+        guard reply.array?.first?.string == "ok" else { throw refusal(reply, action) }
     }
 
     /// The number of elements of a reply of `list_jobs` before the jobs.
@@ -114,29 +116,34 @@ extension Mailbox {
     /// Tries jobs again that have failed for good, as if they had never been tried.
     ///
     /// - Parameter ids: those of the jobs.
-    /// - Returns: how many of them are tried again. The others have not failed, or are not known any more.
+    /// - Returns: how many of them are tried again. The others have not failed, are not known any more, or
+    ///   are tried again by an earlier attempt of this call, whose reply was lost.
     /// - Throws: `.invalidArgument`, and the codes of a failed request.
     @discardableResult
     public func retryJobs(_ ids: [String]) async throws(QueueListenError) -> Int {
-        try await changeJobs(Scripts.retryJobs, ids)
+        try await changeJobs(Scripts.retryJobs, ids, "retry jobs of")
     }
 
     /// Cancels jobs: they are not run any more. The handler of one that runs is cancelled within a third of
     /// the worker's ``WorkConfiguration/ttl``.
     ///
     /// - Parameter ids: those of the jobs.
-    /// - Returns: how many of them are cancelled. The others are done, or are not known.
+    /// - Returns: how many of them are cancelled. The others are done, are not known, or were cancelled by an
+    ///   earlier attempt of this call, whose reply was lost.
     /// - Throws: `.invalidArgument`, and the codes of a failed request.
     @discardableResult
     public func cancelJobs(_ ids: [String]) async throws(QueueListenError) -> Int {
-        try await changeJobs(Scripts.cancelJobs, ids)
+        try await changeJobs(Scripts.cancelJobs, ids, "cancel jobs of")
     }
 
-    private func changeJobs(_ script: RedisScript, _ ids: [String]) async throws(QueueListenError) -> Int {
+    private func changeJobs(
+        _ script: RedisScript, _ ids: [String], _ action: String
+    ) async throws(QueueListenError) -> Int {
         var tags: [RedisArgument] = []
         for id in ids {
             guard id.utf8.count == 16, let tag = UInt64(id, radix: 16) else {
                 throw QueueListenError(.invalidArgument, "\"\(id)\" is not the id of a job, which has 16 characters")
+                    .prefixed(failure(action))
             }
             var bytes = PackedBytes()
             bytes.uint64(tag)
@@ -144,23 +151,28 @@ extension Mailbox {
         }
         var changed = 0
         for start in stride(from: 0, to: tags.count, by: 100) {
-            let reply = try await runJobs(script, Array(tags[start..<min(start + 100, tags.count)]))
-            guard let results = reply.array else { throw QueueListenError(unexpected: reply) }
-            changed += results.count { $0.integer != 0 }
+            let reply = try await runJobs(script, Array(tags[start..<min(start + 100, tags.count)]), action)
+            let results = (reply.array ?? []).map(\.integer)
+            guard !results.isEmpty, !results.contains(nil) else { throw refusal(reply, action) }
+            changed += results.count { $0 != 0 }
         }
         return changed
     }
 
+    /// Runs a script on the jobs of this mailbox, again after a lost reply.
+    ///
+    /// - Parameter action: the verb for error messages, "list the jobs of" for example.
     private func runJobs(
-        _ script: RedisScript, _ arguments: [RedisArgument]
+        _ script: RedisScript, _ arguments: [RedisArgument], _ action: String
     ) async throws(QueueListenError) -> RESPValue {
-        let keys = partition.keys
         let timeout = office.configuration.callTimeout
         let end = office.clock.now() + timeout
-        return try await repeating(until: end, office.clock, throwing: QueueListenError.self) {
-            try await office.redis.script(
-                script, keys: keys.jobKeys(name), arguments: arguments, timeout: timeout / 2)
-        }
+        do {
+            return try await repeating(until: end, office.clock, throwing: QueueListenError.self) {
+                try await office.redis.script(
+                    script, keys: partition.keys.jobKeys(name), arguments: arguments, timeout: timeout / 2)
+            }
+        } catch { throw error.prefixed(failure(action)) }
     }
 }
 

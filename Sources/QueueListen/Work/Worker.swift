@@ -81,6 +81,9 @@ final class Worker: Sendable {
         }?.cancel()
     }
 
+    /// Looks what to do next, because the state has changed.
+    private func wakeUp() { change { _ in } }
+
     private func sleep(until end: Duration) async {
         let sleeper = Task { [clock] in _ = try? await clock.sleep(end - clock.now()) }
         state.withLock { $0.sleeper = sleeper }
@@ -152,12 +155,11 @@ final class Worker: Sendable {
             guard state.process == process, clock.now() < state.lifeEnd else { return ([], []) }
             state.lifeEnd = max(state.lifeEnd, sent + configuration.ttl - margin)
             state.nextByBeat = beat.next.map { clock.now() + .milliseconds(max(0, $0 - beat.now)) }
-            let cancelled = beat.cancelled.compactMap { state.running[$0]?.task }
-            return (state.lose(beat.lost, asOf: fences), cancelled)
+            return (state.lose(beat.lost, asOf: fences), state.cancel(beat.cancelled))
         }
         for task in lost + cancelled { task.cancel() }
         instruments.lostJobs(lost.count)
-        change { _ in }
+        wakeUp()
         return beat.hasMore
     }
 
@@ -177,7 +179,7 @@ final class Worker: Sendable {
         let tasks = state.withLock { $0.loseAll() }
         for task in tasks { task.cancel() }
         instruments.lostJobs(tasks.count)
-        change { _ in }
+        wakeUp()
     }
 
     /// - Throws: the error, if a repetition would not help.
@@ -297,12 +299,13 @@ final class Worker: Sendable {
     }
 
     private func ended(_ end: JobEnd, attempt: Int, _ number: Int) {
-        let isMine = state.withLock { state in
+        let run = state.withLock { state in
             state.handlerEnded(number)
             return state.note(end)
         }
-        if isMine { instruments.jobEnded(end, attempt: attempt) }
-        change { _ in }
+        // One that was cancelled has neither succeeded nor failed.
+        if let run, !run.isCancelled { instruments.jobEnded(end, attempt: attempt) }
+        wakeUp()
     }
 
     // MARK: Requests

@@ -4,6 +4,8 @@ struct WorkerState: Sendable {
     struct Running: Sendable {
         var fence: Int
         var task: Task<Void, Never>
+        /// Whether an operator has cancelled it.
+        var isCancelled = false
     }
 
     enum Step {
@@ -100,6 +102,16 @@ struct WorkerState: Sendable {
         }
     }
 
+    /// Notes that an operator has cancelled jobs.
+    ///
+    /// - Returns: the handlers to cancel.
+    mutating func cancel(_ tags: [UInt64]) -> [Task<Void, Never>] {
+        tags.compactMap { tag in
+            running[tag]?.isCancelled = true
+            return running[tag]?.task
+        }
+    }
+
     /// Adds a job that was taken.
     ///
     /// - Parameter start: starts its handler, which calls ``handlerEnded(_:)`` with the number. The handler of an
@@ -117,11 +129,11 @@ struct WorkerState: Sendable {
 
     /// Notes what has become of a job, to report it.
     ///
-    /// - Returns: false if the job was lost meanwhile.
-    mutating func note(_ end: JobEnd) -> Bool {
-        guard running[end.tag]?.fence == end.fence else { return false }
+    /// - Returns: the run that has ended; `nil` if the job was lost meanwhile.
+    mutating func note(_ end: JobEnd) -> Running? {
+        guard let run = running[end.tag], run.fence == end.fence else { return nil }
         running[end.tag] = nil
         ends.append(end)
-        return true
+        return run
     }
 }

@@ -159,5 +159,60 @@ extension QueueListenTests {
                 }
             }
         }
+
+        @Test("workers take, run, retry and end jobs, and operators steer them, although Redis has no memory left")
+        func noMemory() async throws {
+            try await withServer { _, redis, other in
+                let log = JobLog()
+                try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
+                    let mailbox = try office.mailbox("jobs")
+                    for number in 0..<20 { try await office.send("job \(number)", to: "jobs") }
+                    _ = try await other.send("CONFIG", "SET", "maxmemory", "1")
+                    try await mailbox.pauseWork()
+                    let work = Task {
+                        try await mailbox.work(quickWork()) { job in
+                            if job.message.text == "job 7" { throw JobRejection("seven") }
+                            if job.attempt == 1 { throw JobFailure() }
+                            try await log.run(job) {}
+                        }
+                    }
+                    try await mailbox.resumeWork()
+                    try await until("all but one are done") { log.done == 19 }
+                    let failed = try await mailbox.jobs(.failed)
+                    #expect(failed.map(\.reason) == ["seven"])
+                    #expect(try await mailbox.retryJobs(failed.map(\.id)) == 1)
+                    try await until("it has failed again") { try await mailbox.workStatus().failed == 1 }
+                    #expect(try await mailbox.cancelJobs(failed.map(\.id)) == 1)
+                    work.cancel()
+                    try await work.value
+                    #expect(try await isWithoutJobs(office, "jobs"))
+                }
+            }
+        }
+
+        @Test(
+            "keys of another program in place of the jobs are refused, and not changed",
+            arguments: ["work", "jobs", "dead"])
+        func foreign(kind: String) async throws {
+            try await withServer { _, redis, other in
+                let key = RedisArgument.string("ql:{default:0}:\(kind):jobs")
+                _ = try await other.send("SET", key, "of another program")
+                try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
+                    let mailbox = try office.mailbox("jobs")
+                    let id = "0123456789abcdef"
+                    let calls: [@Sendable () async throws -> Void] = [
+                        { try await mailbox.work { _ in } }, { _ = try await mailbox.jobs(.waiting) },
+                        { _ = try await mailbox.workStatus() }, { try await mailbox.retryJobs([id]) },
+                        { try await mailbox.cancelJobs([id]) }, { try await mailbox.pauseWork() },
+                        { try await mailbox.resumeWork() }, { try await mailbox.delete() },
+                    ]
+                    for (number, call) in calls.enumerated() {
+                        let error = await #expect(throws: QueueListenError.self, "call \(number)") { try await call() }
+                        #expect(error?.code == .wrongType, "call \(number)")
+                    }
+                    #expect(try await other.send("GET", key).string == "of another program")
+                }
+            }
+        }
     }
 }

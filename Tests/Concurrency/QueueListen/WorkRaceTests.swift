@@ -1,0 +1,75 @@
+// Workers of one process that begin, stop, are cancelled and lose replies while jobs arrive, for ThreadSanitizer.
+import CoordinationBase
+import Foundation
+import Hiredis
+import RedisDCTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import QueueListen
+@testable import QueueListenTestSupport
+
+extension QueueListenTests {
+    @Suite("Workers that begin and stop while jobs arrive", .serialized)
+    struct WorkRaceTests {
+        private struct Failure: Error {}
+
+        private static var settings: WorkConfiguration {
+            var configuration = WorkConfiguration()
+            configuration.concurrency = 4
+            configuration.ttl = .seconds(2)
+            configuration.attempts = 1000
+            configuration.pause = .milliseconds(1)...(.milliseconds(20))
+            configuration.grace = .milliseconds(20)
+            return configuration
+        }
+
+        @Test("every job is run")
+        func stops() async throws {
+            try await withServer { _, redis, other in
+                let calls = Atomic(0)
+                let lossy = InterposedRedis(
+                    redis,
+                    after: { keys in
+                        guard keys.contains(where: { $0.contains(":work:") }) else { return }
+                        if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 7) {
+                            throw RedisError(.connectionLost, "lost", mayHaveRun: true)
+                        }
+                    })
+                var configuration = PostOfficeConfiguration()
+                configuration.callTimeout = patience
+                let (done, isOver) = (Locked<Set<String>>([]), Locked(false))
+                try await withPostOffice(redis: lossy, configuration: configuration) { [configuration] office in
+                    let sender = try PostOffice(redis: other, configuration: configuration)
+                    try await withThrowingTaskGroup(of: Void.self) { group in
+                        for _ in 0..<4 {
+                            group.addTask {
+                                while !isOver.withLock({ $0 }) {
+                                    let work = Task {
+                                        try await office.mailbox("jobs").work(Self.settings) { job in
+                                            try await Task.sleep(for: .milliseconds(Int.random(in: 0...30)))
+                                            if Int.random(in: 0..<5) == 0 { throw Failure() }
+                                            done.withLock { _ = $0.insert(job.message.text) }
+                                        }
+                                    }
+                                    try await Task.sleep(for: .milliseconds(Int.random(in: 0...200)))
+                                    work.cancel()
+                                    try await work.value
+                                }
+                            }
+                        }
+                        for number in 0..<300 {
+                            var message = Message(text: "job \(number)")
+                            message.orderKey = number.isMultiple(of: 3) ? "key \(number % 4)" : nil
+                            try await sender.send(message, to: "jobs")
+                        }
+                        try await until("all are done") { done.withLock { $0.count } == 300 }
+                        isOver.withLock { $0 = true }
+                        try await group.waitForAll()
+                    }
+                }
+            }
+        }
+    }
+}
