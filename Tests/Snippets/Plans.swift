@@ -87,6 +87,13 @@ struct Plan: Sendable {
     try await world.office.send("cat.jpg", to: "pictures")
 }
 
+/// Waits until the payment is booked.
+@Sendable private func sendPayment(_ world: World) async throws {
+    try await world.office.send("5", to: "payments")
+    try await until("it is booked") { try await world.redis.send("GET", "balance").integer == 5 }
+    note("paid")
+}
+
 /// By the place of the example. An example without a plan must end by itself, without an error.
 let plans: [String: Plan] = [
     "README.md 1": .init(calls: "print in the lobby: [\"player:alice\"]"),
@@ -119,7 +126,10 @@ let plans: [String: Plan] = [
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 1": .init(goesOnUntil: "resize"),
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 2": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 6": .init(goesOnUntil: "resize", beside: sendPicture),
-    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 7": .init(goesOnUntil: "storage.write", beside: sendPicture),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 7": .init(goesOnUntil: "paid", beside: sendPayment),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 8": .init(goesOnUntil: "storage.write", beside: sendPicture),
+    "Sources/QueueListen/Work/JobScript.swift 2": .init(goesOnUntil: "paid", beside: sendPayment),
+    "Sources/QueueListen/Work/WorkerService.swift 1": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/Work/Mailbox+Work.swift 1": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/Receiver/Receiver.swift 1": .init(goesOnUntil: "game.play", beside: sendMoveAndChat),
     "Sources/RedisDC/Lease.swift 1": .init(calls: "storage.write"),

@@ -42,7 +42,7 @@ local Worker = record {
 -- A job. The reason of its last failure follows.
 local Job = record {
   format = '<BHddc16Bc0',
-  'state',     -- WAITING, PARKED, RUNNING, CANCELLED_JOB or DEAD
+  'state',     -- WAITING, PARKED, RUNNING, CANCELLED_JOB, DEAD or FINISHED
   'attempts',  -- how often it was taken
   'fence',     -- of the last time
   'since',     -- ms of the last change
@@ -52,8 +52,8 @@ local Job = record {
   next = 'reason_at',
 }
 -- WAITING for a worker; PARKED until the earlier jobs with its order key are done; RUNNING; CANCELLED_JOB: it was
--- cancelled while it runs; DEAD: it has failed for good.
-local WAITING, PARKED, RUNNING, CANCELLED_JOB, DEAD = 0, 1, 2, 3, 4
+-- cancelled while it runs; DEAD: it has failed for good; FINISHED: it runs, and is done whatever its worker reports.
+local WAITING, PARKED, RUNNING, CANCELLED_JOB, DEAD, FINISHED = 0, 1, 2, 3, 4, 5
 -- No process.
 local NOBODY = '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
 

@@ -62,9 +62,9 @@ local function end_job(all, request, argument, now)
   local text, is_mine = redis.call('HGET', all.work, JOB_OF .. ended.tag), false
   if text then
     local job = Job.read(text)
-    local is_cancelled = job.state == CANCELLED_JOB
-    is_mine = (job.state == RUNNING or is_cancelled) and job.process == request.process and job.fence == ended.fence
-    if is_mine and (ended.outcome == DONE or is_cancelled) then
+    local is_over = job.state == CANCELLED_JOB or job.state == FINISHED
+    is_mine = (job.state == RUNNING or is_over) and job.process == request.process and job.fence == ended.fence
+    if is_mine and (ended.outcome == DONE or is_over) then
       forget_job(all, ended.tag, job.key, now)
     elseif is_mine and ended.outcome == GIVE_UP then
       give_up(all, job, ended.tag, reason, request.max_dead, now)

@@ -35,7 +35,7 @@ local function separate_workers(packed, process, now)
   return workers
 end
 
--- Lets a job wait that a worker has, but does not run. One that was cancelled is done.
+-- Lets a job wait that a worker has, but does not run. One that was cancelled or finished is done.
 local function let_go(all, tag, process, now)
   local text = redis.call('HGET', all.work, JOB_OF .. tag)
   if text then
@@ -43,7 +43,7 @@ local function let_go(all, tag, process, now)
     if job.state == RUNNING and job.process == process then
       local reason = string.sub(text, job.reason_at)
       put_back(all, job, tag, reason, 0, now)
-    elseif job.state == CANCELLED_JOB and job.process == process then
+    elseif (job.state == CANCELLED_JOB or job.state == FINISHED) and job.process == process then
       forget_job(all, tag, job.key, now)
     end
   end

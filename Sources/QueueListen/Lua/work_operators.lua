@@ -129,7 +129,7 @@ end
 -- Cancels jobs. Of one that runs, the worker is told with its next `beat`, and its handler is cancelled.
 -- KEYS   [1] work  [2] jobs  [3] dead
 -- ARGV   the tags of the jobs, up to 100
--- Reply  for each 1, or 2 if it runs; 0 if it is not known
+-- Reply  for each 1, or 2 if it runs; 0 if it is not known, or done
 -- Refuses as described at LAYOUT
 -- Bounded: 100 jobs.
 function entry.cancel_jobs(keys, arguments)
@@ -148,7 +148,7 @@ function entry.cancel_jobs(keys, arguments)
         job.state = CANCELLED_JOB
         redis.call('HSET', work, JOB_OF .. tag, Job.write(job) .. reason)
         reply[i] = 2
-      else
+      elseif job.state ~= FINISHED then
         remove_job(all, forgotten, job, tag, now)
         reply[i] = 1
       end

@@ -39,8 +39,7 @@ public struct Receiver: Sendable {
     private let store: (any CursorStore)?
     private let policy: FailurePolicy
     private let onGap: @Sendable (MailboxGap) async throws -> Void
-    private var handlers: [ByteName: Handler] = [:]
-    private var others: Handler?
+    private var table = HandlerTable<ReceivedMessage>()
 
     private var clock: MonotonicClock { mailbox.office.clock }
 
@@ -67,7 +66,7 @@ public struct Receiver: Sendable {
     // MARK: Handlers
 
     /// Sets the handler for the messages of a type, which is compared by its bytes. It replaces an earlier one.
-    public mutating func handle(type: String, _ handler: @escaping Handler) { handlers[ByteName(type)] = handler }
+    public mutating func handle(type: String, _ handler: @escaping Handler) { table.set(type, handler) }
 
     /// Sets the handler for the messages of a type, decoded from JSON. It replaces an earlier one.
     ///
@@ -89,7 +88,7 @@ public struct Receiver: Sendable {
     ///
     /// A message without a handler fails at once, whatever the ``FailurePolicy``: it is dead-lettered,
     /// or ``run()`` throws `.undecodable`.
-    public mutating func handleOthers(_ handler: @escaping Handler) { others = handler }
+    public mutating func handleOthers(_ handler: @escaping Handler) { table.others = handler }
 
     // MARK: Run
 
@@ -149,22 +148,16 @@ public struct Receiver: Sendable {
     private func handle(_ message: ReceivedMessage) async throws -> Bool {
         var attempt = 1
         var pause = policy.pause.lowerBound
-        let handler = message.type.flatMap({ handlers[ByteName($0)] }) ?? others
+        let handler = Result { () throws(QueueListenError) in try table.handler(of: message, in: mailbox.name) }
         while true {
             do {
-                guard let handler else {
-                    throw QueueListenError(
-                        .undecodable,
-                        "message \(message.index) of \"\(mailbox.name)\" has the type \"\(message.type ?? "")\", which has "
-                            + "no handler: add one, or use handleOthers")
-                }
-                try await handler(message)
+                try await handler.get()(message)
                 return true
             } catch {
                 if Task.isCancelled { throw QueueListenError(.cancelled, "the task was cancelled", underlying: error) }
                 mailbox.office.instruments.handlerFailed(attempt: attempt)
                 // Without a handler, further attempts would fail in the same way.
-                if handler == nil || attempt >= policy.attempts ?? .max {
+                if (try? handler.get()) == nil || attempt >= policy.attempts ?? .max {
                     guard case .deadLetter(let deadLetterMailbox) = policy.end else { throw error }
                     try await sendDeadLetter(message, to: deadLetterMailbox, error)
                     return true

@@ -88,7 +88,7 @@ if workers_dead then
               job_since, job_process, #job_key, job_key) .. reason)
             all_added[#all_added + 1] = format('%d', 0)
             all_added[#all_added + 1] = tag
-          elseif job_state == 3 and job_process == other then
+          elseif (job_state == 3 or job_state == 5) and job_process == other then
             call('HDEL', all_work, 'j:' .. tag, 'm:' .. tag)
             if job_key ~= '' then
               local queue, text_4 = call('HGET', all_work, 'o:' .. job_key) or '', nil
@@ -156,7 +156,7 @@ if phase == '1' then
                 job_since, job_process, #job_key, job_key) .. reason)
               all_added[#all_added + 1] = format('%d', 0)
               all_added[#all_added + 1] = tag
-            elseif job_state == 3 and job_process == process then
+            elseif (job_state == 3 or job_state == 5) and job_process == process then
               call('HDEL', all_work, 'j:' .. tag, 'm:' .. tag)
               if job_key ~= '' then
                 local queue, text_3 = call('HGET', all_work, 'o:' .. job_key) or '', nil
@@ -213,7 +213,7 @@ elseif phase == '2' then
             job_process, #job_key, job_key) .. reason)
           all_added[#all_added + 1] = format('%d', 0)
           all_added[#all_added + 1] = tag
-        elseif job_state == 3 and job_process == process then
+        elseif (job_state == 3 or job_state == 5) and job_process == process then
           call('HDEL', all_work, 'j:' .. tag, 'm:' .. tag)
           if job_key ~= '' then
             local queue, text_4 = call('HGET', all_work, 'o:' .. job_key) or '', nil

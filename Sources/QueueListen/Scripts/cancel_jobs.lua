@@ -37,7 +37,7 @@ for i, tag in ipairs(ARGV) do
       call('HSET', work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
         job_process, #job_key, job_key) .. reason)
       reply[i] = 2
-    else
+    elseif job_state ~= 5 then
       call('HDEL', all_work, 'j:' .. tag, 'm:' .. tag)
       if job_state == 1 then
         local queue = call('HGET', all_work, 'o:' .. job_key)

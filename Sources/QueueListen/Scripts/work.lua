@@ -230,9 +230,9 @@ for i = 1, request_ends do
     if text then
       local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at = unpacked('<BHddc16Bc0',
         text)
-      local is_cancelled = job_state == 3
-      is_mine = (job_state == 2 or is_cancelled) and job_process == request_process and job_fence == ended_fence
-      if is_mine and (ended_outcome == 0 or is_cancelled) then
+      local is_over = job_state == 3 or job_state == 5
+      is_mine = (job_state == 2 or is_over) and job_process == request_process and job_fence == ended_fence
+      if is_mine and (ended_outcome == 0 or is_over) then
         call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
         if job_key ~= '' then
           local queue, text_2 = call('HGET', all_work, 'o:' .. job_key) or '', nil

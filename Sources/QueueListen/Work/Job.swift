@@ -1,3 +1,5 @@
+import Hiredis
+
 /// A message that a worker runs.
 public struct Job: Sendable {
     /// The message.
@@ -10,6 +12,11 @@ public struct Job: Sendable {
 
     /// Its order key, if it has one: see ``Message/orderKey``.
     public let orderKey: String?
+
+    let mailbox: Mailbox
+    /// The worker.
+    let process: String
+    let tag: RedisArgument
 }
 
 /// Thrown by a handler for a job that would fail each time: it is not tried again.

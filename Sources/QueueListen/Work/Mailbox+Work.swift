@@ -12,8 +12,8 @@ extension Mailbox {
     /// try await office.mailbox("pictures").work { job in try await resize(job.message) }
     /// ```
     ///
-    /// A write that is refused for a message's id that it has stored before has its effect exactly once,
-    /// however often the job runs.
+    /// An effect in the same Redis happens exactly once with ``Job/finish(with:keys:arguments:)``, and
+    /// elsewhere if it is refused for a message's id that is stored with it already.
     ///
     /// - A message goes to one worker at a time. When the handler returns, the job is done.
     /// - When it throws, the job is tried again after a pause, by any worker. After

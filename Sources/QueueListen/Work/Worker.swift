@@ -266,7 +266,7 @@ final class Worker: Sendable {
                 state.add(job) { number, earlier in
                     Task {
                         await earlier?.value
-                        let end = await self.run(job)
+                        let end = await self.run(job, of: process)
                         self.ended(end, attempt: job.attempt, number)
                     }
                 }
@@ -277,11 +277,14 @@ final class Worker: Sendable {
     /// Runs a job.
     ///
     /// - Returns: what to report.
-    private func run(_ taken: TakenJob) async -> JobEnd {
+    private func run(_ taken: TakenJob, of process: String) async -> JobEnd {
+        var tag = PackedBytes()
+        tag.uint64(taken.tag)
         let message = ReceivedMessage(taken.stored, epoch: 0)
         let job = Job(
             message: message, attempt: taken.attempt, fence: UInt64(taken.fence),
-            orderKey: Envelope.decode(taken.stored.envelope).orderKey)
+            orderKey: Envelope.decode(taken.stored.envelope).orderKey, mailbox: mailbox, process: process,
+            tag: .bytes(tag.bytes))
         var end = JobEnd(tag: taken.tag, fence: taken.fence, outcome: .done)
         if taken.attempt > configuration.attempts {
             (end.outcome, end.reason) = (.giveUp, "its workers have ended, or lost it, in each attempt")

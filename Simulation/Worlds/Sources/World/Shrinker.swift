@@ -89,6 +89,7 @@ public struct Shrinker {
         add { $0.mail.hasInbox = false }
         add { $0.mail.hasRecurring = false }
         add { $0.mail.hasWorkers = false }
+        add { $0.mail.hasEffects = false }
         if plan.mail.tasks > 0 { add { $0.tasks = 0 } }
         for count in [1, plan.tasks - 1] where count >= 1 && count < plan.tasks {
             add { $0.tasks = count }

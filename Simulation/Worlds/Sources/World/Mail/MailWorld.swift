@@ -21,6 +21,9 @@ public struct MailPlan: Sendable, Codable, Equatable {
     public var hasRecurring: Bool? = true
     /// Whether there is a mailbox that workers share; `nil` for no.
     public var hasWorkers: Bool? = true
+    /// Whether some jobs have an effect in Redis, a device reads the mailbox of the workers too, and in some worlds it drops
+    /// its oldest messages; `nil` for no.
+    public var hasEffects: Bool? = true
 }
 
 /// A recurring send: what is sent to whom, and when it was cancelled, in milliseconds by the server's clock.
@@ -79,6 +82,8 @@ final class MailWorld: @unchecked Sendable {
     let book: JobBook?
     /// Whether receivers store their cursors in a key of their own.
     let storesCursor: Bool
+    /// Whether the mailbox of the workers drops its oldest messages when it is full.
+    let dropsJobs: Bool
     var ledger = MailLedger()
     /// The messages that were confirmed: what was sent, the recipients, and the sender.
     var confirmed: [(text: String, boxes: [String], sender: MailProcess)] = []
@@ -99,12 +104,12 @@ final class MailWorld: @unchecked Sendable {
         storesCursor = seed.isMultiple(of: 2)
         let namespace = Namespace.ofMailboxes("world", partitions: plan.partitions)
         self.namespace = namespace
-        book = plan.hasWorkers == true ? JobBook(namespace) : nil
+        book = plan.hasWorkers == true ? JobBook(namespace, counted: plan.hasEffects == true) : nil
         let devices = (0..<plan.devices).map { "device \($0)" }
-        seats = (0..<plan.boxes).flatMap { number in
-            let name = "box \(number)"
-            let keys = MailboxKeys(namespace, partition: namespace.partition(of: name))
-            return devices.map { Seat(name, $0, key: keys.box(name)) }
+        let auditors = book?.counted == true ? [(JobBook.mailbox, "audit")] : []
+        dropsJobs = seed % 3 == 0
+        seats = ((0..<plan.boxes).flatMap { number in devices.map { ("box \(number)", $0) } } + auditors).map {
+            Seat($0, $1, key: MailboxKeys(namespace, partition: namespace.partition(of: $0)).box($0))
         }
     }
 
@@ -129,7 +134,8 @@ final class MailWorld: @unchecked Sendable {
 
     /// The limits of a mailbox; `nil` for the usual ones.
     func limits(of mailbox: String) -> MailboxLimits? {
-        guard plan.hasLimits, mailbox == "box 1" || mailbox == "box 2" else { return nil }
+        let isOfJobs = mailbox == JobBook.mailbox && dropsJobs && book?.counted == true
+        guard plan.hasLimits, mailbox == "box 1" || mailbox == "box 2" || isOfJobs else { return nil }
         var limits = MailboxLimits()
         limits.maxMessages = 12
         limits.whenFull = mailbox == "box 1" ? .reject : .dropOldest

@@ -28,10 +28,13 @@ final class JobBook: @unchecked Sendable {
     var failed: Set<String> = []
     /// What was cancelled.
     var cancelled: Set<String> = []
+    /// Whether some jobs have an effect in Redis.
+    let counted: Bool
     /// The keys of the jobs.
     let keys: [String]
 
-    init(_ namespace: Namespace) {
+    init(_ namespace: Namespace, counted: Bool) {
+        self.counted = counted
         keys = MailboxKeys(namespace, partition: namespace.partition(of: Self.mailbox)).jobKeys(Self.mailbox)
     }
 
@@ -108,8 +111,20 @@ final class WorkerRun: @unchecked Sendable {
         if text.hasSuffix("7.0") { throw JobRejection(text) }
         if world.random.isOne(in: 8) { throw Failure() }
         if owner.process.isDead { return }
+        if book.counted, text.hasSuffix(Self.countedSuffix) { try await count(job, text) }
         book.done[text] = JobBook.Run(
             process: owner.process, fence: job.fence, at: world.now, losses: world.judge.losses)
+    }
+
+    /// Jobs whose texts end so have an effect in Redis.
+    static let countedSuffix = "1.0"
+    private static let counting = JobScript("return redis.call('INCR', KEYS[1])")
+
+    /// Has the effect of a job, and finishes it.
+    private func count(_ job: Job, _ text: String) async throws {
+        try await job.finish(with: Self.counting, keys: ["effect \(text)"])
+        if world.random.isOne(in: 4) { try await owner.client.sleep(.milliseconds(300)) }
+        if world.random.isOne(in: 4) { throw Failure() }
     }
 
     // MARK: The judge
@@ -129,7 +144,7 @@ final class WorkerRun: @unchecked Sendable {
         where item.entry.index < job.message.index && item.entry.life == 0 && !item.isReplaced && !item.entry.isEmpty {
             let earlier = item.entry.text
             if JobBook.orderKey(of: item.entry.body) == key, book.done[earlier] == nil, !book.failed.contains(earlier),
-                !book.cancelled.contains(earlier)
+                !book.cancelled.contains(earlier), !owner.mail.ledger.droppedJobs.contains(earlier)
             {
                 fail("runs before \"\(earlier)\"", text)
             }
@@ -198,6 +213,17 @@ extension MailWorld {
             + "\(left.states), \(left.keys) order keys"
     }
 
+    /// The effect of a job has happened once, or for each time that Redis has lost and got the message again.
+    private func checkEffect(_ text: String, stored: Int) {
+        guard let book else { return }
+        var server = world.servers.master
+        let count = Int(server.execute("GET", Bytes("effect \(text)")).bytes?.text ?? "") ?? 0
+        let isExcused = book.failed.contains(text) || book.cancelled.contains(text)
+        if count > stored || count == 0 && !isExcused {
+            world.violation("the job \"\(text)\" has had its effect \(count) times")
+        }
+    }
+
     /// Every message for workers was done, has failed for good, or was cancelled.
     func checkJobs() {
         guard let book else { return }
@@ -205,7 +231,10 @@ extension MailWorld {
         if book.left(world.servers.master).keys > 0 { world.violation("an order key is left") }
         for (text, boxes, sender) in confirmed where boxes.contains(box) && !mayBeLost(text, sender) {
             let items = (ledger.texts[box]?[text] ?? []).map { ledger.stored[box]![$0]! }
-            guard items.contains(where: { !$0.isLost && !$0.isReplaced && $0.entry.life == 0 }) else { continue }
+            guard items.contains(where: { !$0.isLost && !$0.isReplaced && $0.entry.life == 0 }),
+                !ledger.droppedJobs.contains(text)
+            else { continue }
+            if book.counted, text.hasSuffix(WorkerRun.countedSuffix) { checkEffect(text, stored: items.count) }
             if book.done[text] == nil, !book.failed.contains(text), !book.cancelled.contains(text) {
                 world.violation("no worker has done \"\(text)\"")
             }

@@ -1,0 +1,166 @@
+// Jobs that are finished together with their effects, and services with handlers by type.
+import CoordinationBase
+import Foundation
+import Hiredis
+import RedisDCTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import QueueListen
+@testable import QueueListenTestSupport
+
+extension QueueListenTests {
+    @Suite("Jobs with an effect in Redis", .serialized)
+    struct WorkFinishTests {
+        private static let book = JobScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
+
+        @Test("the effect happens once, although replies are lost and handlers fail afterwards")
+        func once() async throws {
+            try await withServer { _, redis, other in
+                let calls = Atomic(0)
+                let lossy = InterposedRedis(
+                    redis,
+                    after: { _ in
+                        if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 3) {
+                            throw RedisError(.connectionLost, "lost", mayHaveRun: true)
+                        }
+                    })
+                let runs = Locked(0)
+                try await withPostOffice(redis: lossy, configuration: patientOffice()) { office in
+                    let sender = try PostOffice(redis: other, configuration: patientOffice())
+                    for _ in 0..<50 { try await sender.send("1", to: "jobs") }
+                    let work = Task {
+                        try await office.mailbox("jobs").work(quickWork(ttl: .seconds(60))) { job in
+                            runs.withLock { $0 += 1 }
+                            if job.attempt == 1, Bool.random() { throw JobFailure() }
+                            try await job.finish(
+                                with: Self.book, keys: ["balance"], arguments: [.string(job.message.text)])
+                            // Again it has no effect.
+                            #expect(try await job.finish(with: Self.book, keys: ["balance"], arguments: ["1"]) == nil)
+                            throw JobFailure()
+                        }
+                    }
+                    try await until("all are done") { try await other.send("GET", "balance").integer == 50 }
+                    try await until("all are reported") { try await isWithoutJobs(sender, "jobs") }
+                    work.cancel()
+                    try await work.value
+                    #expect(try await other.send("GET", "balance").integer == 50)
+                    #expect(try await sender.mailbox("jobs").workStatus().failed == 0)
+                }
+            }
+        }
+
+        @Test("a worker that has lost the job has no effect, and a finished job of a dead worker is not run again")
+        func late() async throws {
+            try await withServer { _, redis, other in
+                let isCut = Atomic(false)
+                let cut = InterposedRedis(
+                    redis,
+                    before: { keys in
+                        // What finishes a job still arrives.
+                        if isCut.load(ordering: .relaxed), !keys.contains("balance") {
+                            throw RedisError(.connectionLost, "cut")
+                        }
+                    }, after: { _ in })
+                let (results, others) = (Locked<[String]>([]), Locked<[String]>([]))
+                try await withPostOffice(redis: cut, configuration: patientOffice()) { lost in
+                    try await withPostOffice(redis: other, configuration: patientOffice()) { office in
+                        try await office.send([Message(text: "early"), Message(text: "late")], to: ["jobs"])
+                        let first = Task {
+                            try await lost.mailbox("jobs").work(quickWork(ttl: .seconds(1))) { job in
+                                if job.message.text == "early" {
+                                    try await job.finish(with: Self.book, keys: ["balance"], arguments: ["1"])
+                                    results.withLock { $0.append("early") }
+                                }
+                                // It ignores that it is cancelled.
+                                await Task { try? await until("the others are done") { others.withLock { $0.count } == 1 } }
+                                    .value
+                                if job.message.text == "late" {
+                                    do {
+                                        try await job.finish(with: Self.book, keys: ["balance"], arguments: ["100"])
+                                    } catch { results.withLock { $0.append("\(error.code)") } }
+                                }
+                            }
+                        }
+                        try await until("one is finished") { results.withLock { $0 } == ["early"] }
+                        isCut.store(true, ordering: .relaxed)
+                        let second = Task {
+                            try await office.mailbox("jobs").work(quickWork(ttl: .seconds(1))) { job in
+                                try await job.finish(with: Self.book, keys: ["balance"], arguments: ["10"])
+                                others.withLock { $0.append(job.message.text) }
+                            }
+                        }
+                        try await until("the first one has tried") { results.withLock { $0.count } == 2 }
+                        #expect(results.withLock { $0 } == ["early", "superseded"])
+                        try await until("nothing is left") { try await isWithoutJobs(office, "jobs") }
+                        for task in [first, second] { task.cancel() }
+                        try await second.value
+                        isCut.store(false, ordering: .relaxed)
+                        try await first.value
+                        #expect(others.withLock { $0 } == ["late"])
+                        #expect(try await other.send("GET", "balance").integer == 11)
+                    }
+                }
+            }
+        }
+
+        @Test("an effect that fails leaves the job unfinished, and its error is that of the script")
+        func fails() async throws {
+            try await withServer { _, redis, _ in
+                let codes = Locked<[QueueListenError.Code]>([])
+                _ = try await redis.send("LPUSH", "balance", "x")
+                try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
+                    try await office.send("1", to: "jobs")
+                    var configuration = quickWork()
+                    configuration.attempts = 2
+                    let work = Task { [configuration] in
+                        try await office.mailbox("jobs").work(configuration) { job in
+                            do { try await job.finish(with: Self.book, keys: ["balance"], arguments: ["1"]) } catch {
+                                codes.withLock { $0.append(error.code) }
+                                throw error
+                            }
+                        }
+                    }
+                    try await until("it has failed") { try await office.mailbox("jobs").workStatus().failed == 1 }
+                    #expect(codes.withLock { $0.count } == 2 && codes.withLock { Set($0).count } == 1)
+                    work.cancel()
+                    try await work.value
+                }
+            }
+        }
+
+        private struct Resizing: Codable {
+            var width: Int
+        }
+
+        @Test("a service calls the handler of the type, and what it cannot handle fails for good at once")
+        func types() async throws {
+            try await withServer { _, redis, _ in
+                let log = Locked<[String]>([])
+                try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
+                    var service = WorkerService(try office.mailbox("jobs"), quickWork())
+                    service.handle(Resizing.self, type: "resize") { resizing, job in
+                        log.withLock { $0.append("resize \(resizing.width) \(job.attempt)") }
+                    }
+                    service.handle(type: "delete") { job in log.withLock { $0.append("delete \(job.message.text)") } }
+                    let messages = [
+                        try Message(json: Resizing(width: 7), type: "resize"), Message(text: "a", type: "delete"),
+                        Message(text: "{", type: "resize"), Message(text: "b", type: "other"), Message(text: "c"),
+                    ]
+                    try await office.send(messages, to: ["jobs"])
+                    let work = Task { [service] in try await service.run() }
+                    let mailbox = try office.mailbox("jobs")
+                    try await until("three have failed") { try await mailbox.workStatus().failed == 3 }
+                    try await until("two are done") { log.withLock { $0.count } == 2 }
+                    #expect(Set(log.withLock { $0 }) == ["resize 7 1", "delete a"])
+                    let failed = try await mailbox.jobs(.failed)
+                    #expect(failed.allSatisfy { $0.attempts == 1 })
+                    #expect(failed.count { $0.reason?.contains("has no handler") == true } == 2)
+                    work.cancel()
+                    try await work.value
+                }
+            }
+        }
+    }
+}
