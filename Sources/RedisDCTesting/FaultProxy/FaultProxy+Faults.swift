@@ -86,9 +86,8 @@ extension FaultProxy {
 
     /// Forwards requests, and discards all bytes from the server while the sockets stay open.
     ///
-    /// Closes by the server are still forwarded. After the fault is switched off, a client that
-    /// lost a reply takes the next reply for it: close the client's connection, or call
-    /// ``cutAll(_:)``.
+    /// Closes by the server are still forwarded. When the fault is switched off, the connections that have lost a reply
+    /// are closed, because their clients would take the next reply for it.
     ///
     /// - Parameter isOn: whether to discard replies; true by default.
     public func swallowReplies(_ isOn: Bool = true) async {
@@ -140,7 +139,7 @@ extension FaultProxy {
 
     /// Ends all faults, including those that wait for their request or reply.
     ///
-    /// Traffic that a stall held back is forwarded.
+    /// Traffic that a stall held back is forwarded. Connections whose replies were swallowed are closed.
     public func heal() async {
         await self.onLoop { $0.heal() }
     }

@@ -24,6 +24,8 @@ final class ProxyLink {
     private var haveRepliesEnded = false
     /// Whether the request whose reply will be dropped has been forwarded.
     private var isDropping = false
+    /// Whether replies were swallowed. The client would take the next reply for one of them.
+    private(set) var hasLostReplies = false
     /// The number of bytes that the client still receives before the cut; nil without a cut.
     private var bytesBeforeCut: Int?
     /// The last forwarded bytes, to find a request that is split over two reads.
@@ -154,6 +156,7 @@ extension ProxyLink {
         } else if self.isDropping {
             self.endReplies { $0.droppedReplies += 1 }
         } else if self.state.isSwallowing {
+            self.hasLostReplies = true
             self.state.counterStore.update { $0.swallowedBytes += bytes.readableBytes }
         } else {
             self.forwardReply(bytes)

@@ -60,14 +60,18 @@ final class ProxyState {
 
     func silenceOpenConnections() { for link in self.links.values { link.isSilent = true } }
 
-    func swallow(_ isSwallowing: Bool) { self.isSwallowing = isSwallowing }
+    func swallow(_ isSwallowing: Bool) {
+        self.isSwallowing = isSwallowing
+        if isSwallowing { return }
+        for link in self.links.values where link.hasLostReplies { link.cut(withReset: false) }
+    }
 
     func refuse(_ isRefusing: Bool) { self.isRefusing = isRefusing }
 
     func heal() {
         self.pendingDrops = []
         self.pendingCuts = []
-        self.isSwallowing = false
+        self.swallow(false)
         self.isRefusing = false
         self.stalledClients = []
         self.delay(.zero, .both)

@@ -81,7 +81,6 @@ extension QueueListenTests {
                                     try await Self.progress(notes) > before + 20
                                 }
                                 await proxy.swallowReplies(false)
-                                await proxy.cutAll()
                             case 16:
                                 await proxy.stall(.toClient)
                                 let before = try await Self.progress(notes)
