@@ -90,7 +90,7 @@ struct Plan: Sendable {
 /// Waits until the payment is booked.
 @Sendable private func sendPayment(_ world: World) async throws {
     try await world.office.send("5", to: "payments")
-    try await until("it is booked") { try await world.redis.send("GET", "balance").integer == 5 }
+    while try await world.redis.send("GET", "balance").string != "5" { try await Task.sleep(for: .milliseconds(5)) }
     note("paid")
 }
 

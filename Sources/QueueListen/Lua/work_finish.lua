@@ -9,6 +9,7 @@
 --   [-3] process: the worker
 --   [-2] tag: of the job
 --   [-1] fence: with which the worker has taken it
+-- Bounded: a field, and the effect of the application.
 -- Reply: the record to write then, with the state FINISHED; {'done'} if that has happened before; {'lost'} if the
 -- worker does not have the job any more, or it was cancelled; {'foreign', work}.
 function entry.finish_job(keys, arguments)

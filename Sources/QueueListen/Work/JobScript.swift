@@ -5,7 +5,7 @@ public import Hiredis
 /// A script of the application that has the effect of a job and finishes it. Make it once and keep it.
 ///
 /// ```swift
-/// static let book = JobScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
+/// let book = JobScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 /// ```
 public final class JobScript: Sendable {
     let script: RedisScript
@@ -26,6 +26,7 @@ public final class JobScript: Sendable {
             \(source)
             end
             local reply = effect()
+            if type(reply) == 'table' and reply.err then return reply end
             redis.call('HSET', work, field, record)
             return {'ok', reply}
             """)
@@ -39,6 +40,7 @@ extension Job {
     /// dies.
     ///
     /// ```swift
+    /// let book = JobScript("return redis.call('INCRBY', KEYS[1], ARGV[1])")
     /// try await office.mailbox("payments").work { job in
     ///     try await job.finish(with: book, keys: ["balance"], arguments: [.string(job.message.text)])
     /// }
@@ -48,7 +50,8 @@ extension Job {
     /// in a failover, it loses both or neither: then the job runs again, and has its effect again.
     ///
     /// - Parameters:
-    ///   - script: the effect. If it fails, the job is not finished; what it has written before it failed stays.
+    ///   - script: the effect. If it fails or returns an error (`redis.error_reply`), the job is not finished; what it has
+    ///     written before stays.
     ///   - keys: up to 64 keys of the server of the post office. In a cluster they are in the slot of the mailbox: those
     ///     with the hash tag ``Mailbox/hashTag``.
     ///   - arguments: those of the script.

@@ -9,8 +9,8 @@ import TestSupport
 /// What a handler throws.
 struct JobFailure: Error {}
 
-/// Settings of workers with short pauses.
-func quickWork(_ concurrency: Int = 8, ttl: Duration = .seconds(2)) -> WorkConfiguration {
+/// Settings of workers with short pauses, that keep their jobs on a busy machine.
+func quickWork(_ concurrency: Int = 8, ttl: Duration = .seconds(20)) -> WorkConfiguration {
     var configuration = WorkConfiguration()
     configuration.concurrency = concurrency
     configuration.ttl = ttl

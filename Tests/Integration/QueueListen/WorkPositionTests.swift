@@ -78,7 +78,7 @@ extension QueueListenTests {
             try await withServer { _, redis, _ in
                 let ran = Locked<[String]>([])
                 var configuration = patientOffice()
-                configuration.limits.deviceTTL = .seconds(2)
+                configuration.limits.deviceTTL = .seconds(10)
                 try await withPostOffice(redis: redis, configuration: configuration) { office in
                     let mailbox = try office.mailbox("jobs")
                     let work = Task {
@@ -92,7 +92,7 @@ extension QueueListenTests {
                     try await until("the workers are still a device after its time to live") {
                         let read = try await mailbox.look(device: "audit")
                         try await mailbox.acknowledge(read.cursor, device: "audit")
-                        return try await (seen(mailbox) ?? first).timeIntervalSince(first) > 3
+                        return try await (seen(mailbox) ?? first).timeIntervalSince(first) > 11
                     }
                     #expect(try await mailbox.count == 3)
                     try await mailbox.resumeWork()

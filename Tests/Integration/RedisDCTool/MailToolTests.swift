@@ -102,8 +102,10 @@ struct MailToolTests {
     func work() async throws {
         try await withEngineTool { tool in
             try await tool.run("mail", "send", "--to", "pictures", "--order", "cat", "cat.png", "dog.png")
-            try await withRedisClient(url: tool.server.url) { redis in
-                try await withPostOffice(redis: redis) { office in
+            try await withTestClient(url: tool.server.url) { redis in
+                var configuration = PostOfficeConfiguration()
+                configuration.callTimeout = patience
+                try await withPostOffice(redis: redis, configuration: configuration) { office in
                     let mailbox = try office.mailbox("pictures")
                     let runs = Locked<[String]>([])
                     let work = Task {

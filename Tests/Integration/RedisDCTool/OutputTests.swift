@@ -73,8 +73,10 @@ struct OutputTests {
     /// Lets a job of the mailbox "pictures" fail for good.
     private func failJob(_ tool: EngineTool) async throws {
         try await tool.run("mail", "send", "--to", "pictures", "cat.png")
-        try await withRedisClient(url: tool.server.url) { redis in
-            try await withPostOffice(redis: redis) { office in
+        try await withTestClient(url: tool.server.url) { redis in
+            var configuration = PostOfficeConfiguration()
+            configuration.callTimeout = patience
+            try await withPostOffice(redis: redis, configuration: configuration) { office in
                 let mailbox = try office.mailbox("pictures")
                 let work = Task { try await mailbox.work { _ in throw JobRejection("too large") } }
                 try await until("it has failed") { try await mailbox.workStatus().failed == 1 }

@@ -22,7 +22,7 @@ extension QueueListenTests {
             var generator = SplitMix(seed: seed)
             try await withLocalRedis { notebook in
                 try await withServer(.init(persistence: .appendOnly(fsync: .always))) { server, redis, _ in
-                    try await withRedisClient(url: notebook.url) { notes in
+                    try await withTestClient(url: notebook.url) { notes in
                         func startWorker() throws -> Child {
                             try Child("redisdc-worker", ["mail-work", server.url, notebook.url, "1"])
                         }
@@ -49,6 +49,9 @@ extension QueueListenTests {
                                     workers[victim] = try startWorker()
                                 case 2:
                                     // Its jobs go to others, and it goes on afterwards.
+                                    try await until("all have begun (seed \(seed))") {
+                                        try await Self.workers(redis) == 4
+                                    }
                                     kill(workers[victim].processID, SIGSTOP)
                                     try await until("it is found dead (seed \(seed))") {
                                         try await Self.workers(redis) == 3

@@ -40,6 +40,17 @@ struct JobGenerator {
                 ["SET", jobs[1], "foreign"],
             ]
             return Operation(kind: .command, arguments: random.pick(commands), time: time)
+        case 10 where random.chance(50):
+            // A job that its worker has finished with its effect.
+            let job = Packed().integer(5, 1).integer(1, 2).double(random.pick(fences)).double(0.0).raw(process)
+                .integer(0, 1)
+            let field = "j:".bytes + random.pick(tags.suffix(3) + ["12345678"])
+            return Operation(kind: .command, arguments: ["HSET", jobs[0], field, job.bytes], time: time)
+        case 10:
+            let fence = "\(Int(random.pick(fences)))".bytes
+            return Operation(
+                kind: .script("mail/finish_job"), keys: ["effect"] + jobs.prefix(1),
+                arguments: ["argument", process, random.pick(tags.suffix(3) + ["12345678"]), fence], time: time)
         default: return work(name, jobs, process, some, target, time, &random)
         }
     }
@@ -56,7 +67,7 @@ struct JobGenerator {
         if random.chance(85) { number[process, default: 0] += 1 }
         let room = random.pick([0.0, 1.0, 3.0, 8.0])
         let request = Packed().raw(process).double(Double(number[process, default: 0]))
-            .double(random.chance(90) ? 0.0 : 9e14).double(room).double(random.chance(80) ? 100_000.0 : 50.0)
+            .double(random.chance(98) ? 0.0 : 8e15).double(room).double(random.chance(80) ? 100_000.0 : 50.0)
             .double(random.pick([0.0, 1.0, 100.0])).integer(tags.count, 2)
         let ends = tags.map { tag in
             Packed().raw(tag).double(random.pick(fences)).integer(Int.random(in: 0...3, using: &random), 1)

@@ -29,7 +29,7 @@ extension QueueListenTests {
                     try await withPostOffice(redis: other, configuration: patientOffice()) { office in
                         for number in 0..<8 { try await office.send("job \(number)", to: "jobs") }
                         let first = Task {
-                            try await lost.mailbox("jobs").work(quickWork(ttl: .seconds(1))) { job in
+                            try await lost.mailbox("jobs").work(quickWork(ttl: .seconds(10))) { job in
                                 running.withLock { _ = $0.insert(job.message.text) }
                                 do { try await Task.sleep(for: .seconds(3600)) } catch {
                                     cancelled.withLock { _ = $0.insert(job.message.text) }
@@ -39,8 +39,9 @@ extension QueueListenTests {
                         }
                         try await until("it runs all") { running.withLock { $0.count } == 8 }
                         isCut.store(true, ordering: .relaxed)
+                        #expect(cancelled.withLock { $0 } == [])
                         let second = Task {
-                            try await office.mailbox("jobs").work(quickWork(ttl: .seconds(1))) { job in
+                            try await office.mailbox("jobs").work(quickWork(ttl: .seconds(15))) { job in
                                 if !cancelled.withLock({ $0.contains(job.message.text) }) {
                                     early.withLock { $0.append(job.message.text) }
                                 }
@@ -137,7 +138,7 @@ extension QueueListenTests {
                     let mailbox = try office.mailbox("jobs")
                     for number in 0..<10 { try await office.send("old \(number)", to: "jobs") }
                     let work = Task {
-                        try await mailbox.work(quickWork(ttl: .seconds(1))) { job in
+                        try await mailbox.work(quickWork(ttl: .seconds(15))) { job in
                             started.withLock { _ = $0.insert(job.message.text) }
                             guard job.message.text.hasPrefix("old") else { return }
                             do { try await Task.sleep(for: .seconds(3600)) } catch {
@@ -178,6 +179,7 @@ extension QueueListenTests {
                     }
                     try await mailbox.resumeWork()
                     try await until("all but one are done") { log.done == 19 }
+                    try await until("that one has failed") { try await mailbox.workStatus().failed == 1 }
                     let failed = try await mailbox.jobs(.failed)
                     #expect(failed.map(\.reason) == ["seven"])
                     #expect(try await mailbox.retryJobs(failed.map(\.id)) == 1)

@@ -73,7 +73,7 @@ extension MailHazard {
         },
         MailHazard(
             invariant: "M5", testDescription: "a job that was cancelled while it ran is not tried again",
-            guardian: "local is_cancelled = job_state == 3", without: "local is_cancelled = false"
+            guardian: "local is_over = job_state == 3 or job_state == 5", without: "local is_over = false"
         ) { node, _ in
             try await node.beginWorker(ForeignNode.one)
             _ = try await node.send(["a"], to: ["jobs"], number: 1)
