@@ -141,6 +141,7 @@ extension World {
         servers.replicate(lag: Int.random(in: 0...plan.faults.longestLag, using: &random))
         note("a replica is promoted")
         judge { $0.dataLost() }
+        lastLoss = now
         if lastEnd > servers.offset.replica { judge { $0.lossIsFinal() } }
         for process in processes where !process.isDead { process.mustRepair = true }
         record { $0.failedOver(now) }

@@ -45,6 +45,8 @@ public final class World {
     private(set) var history: History?
     /// When the last fault was over, or will be.
     var calmSince: Time = 0
+    /// When the server has last lost data.
+    var lastLoss: Time = -1_000_000_000
     /// The number of faults so far.
     public internal(set) var faults = 0
 

@@ -42,7 +42,14 @@ extension MailLedger {
             mine.acknowledged = -1
         }
         boxes[name]!.devices[request.device] = mine
-        let least = boxes[name]!.devices.values.map(\.acknowledged).min()!
+        // What workers have taken is in the records, and not among the requests of devices.
+        let taken = after.device("workers").map { [$0.index] } ?? []
+        for entry in before?.entries ?? [] where entry.index <= after.from && entry.index > taken.first ?? 0 {
+            // No worker has begun, or the mailbox has forgotten the workers.
+            deletedJobs.insert(entry.text)
+        }
+        let others = boxes[name]!.devices.filter { $0.key != "workers" }
+        let least = (others.values.map(\.acknowledged) + taken).min()!
         let cut = max(before?.from ?? after.from, least - (after.limits?.backlogCount ?? 0))
         if after.from > max(before?.from ?? after.from, least) {
             fail("\(name): \(request) has deleted up to \(after.from), acknowledged are \(acknowledged(name))")

@@ -70,8 +70,8 @@ struct MailLedger {
     private(set) var runs: [String: Int] = [:]
     /// Texts of scheduled sends that were cancelled.
     var cancelled: Set<String> = []
-    /// What a limit has deleted before workers have taken it.
-    var droppedJobs: Set<String> = []
+    /// What was deleted before workers have taken it: by a limit, or because no worker had begun.
+    var deletedJobs: Set<String> = []
     /// Texts of sends that have certainly failed.
     var refused: Set<String> = []
     /// The end of texts of sends under ids of other ones.
@@ -177,7 +177,7 @@ struct MailLedger {
         let least = boxes[name]!.devices.values.map(\.acknowledged).min() ?? 0
         if dropped.contains(where: { $0.index > least }) { boxes[name]!.hasDropped = true }
         let taken = old.device("workers")?.index ?? 0
-        for entry in dropped where entry.index > taken { droppedJobs.insert(entry.text) }
+        for entry in dropped where entry.index > taken { deletedJobs.insert(entry.text) }
         let needed = (new.last - old.from) - limits.maxMessages
         if dropped.count > max(needed, 1), limits.maxBytes > 1 << 20 {
             fail("\(name): a send has deleted \(dropped.count) messages, and needed \(needed)")

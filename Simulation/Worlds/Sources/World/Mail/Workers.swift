@@ -111,9 +111,14 @@ final class WorkerRun: @unchecked Sendable {
         if text.hasSuffix("7.0") { throw JobRejection(text) }
         if world.random.isOne(in: 8) { throw Failure() }
         if owner.process.isDead { return }
-        if book.counted, text.hasSuffix(Self.countedSuffix) { try await count(job, text) }
-        book.done[text] = JobBook.Run(
-            process: owner.process, fence: job.fence, at: world.now, losses: world.judge.losses)
+        if book.counted, text.hasSuffix(Self.countedSuffix) { try await count(job, run, text) }
+        noteDone(run, text)
+    }
+
+    /// The server may have lost the run before it was done.
+    private func noteDone(_ run: JobBook.Run, _ text: String) {
+        book.done[text] = run
+        book.done[text]?.at = world.now
     }
 
     /// Jobs whose texts end so have an effect in Redis.
@@ -121,8 +126,9 @@ final class WorkerRun: @unchecked Sendable {
     private static let counting = JobScript("return redis.call('INCR', KEYS[1])")
 
     /// Has the effect of a job, and finishes it.
-    private func count(_ job: Job, _ text: String) async throws {
+    private func count(_ job: Job, _ run: JobBook.Run, _ text: String) async throws {
         try await job.finish(with: Self.counting, keys: ["effect \(text)"])
+        noteDone(run, text)
         if world.random.isOne(in: 4) { try await owner.client.sleep(.milliseconds(300)) }
         if world.random.isOne(in: 4) { throw Failure() }
     }
@@ -144,7 +150,7 @@ final class WorkerRun: @unchecked Sendable {
         where item.entry.index < job.message.index && item.entry.life == 0 && !item.isReplaced && !item.entry.isEmpty {
             let earlier = item.entry.text
             if JobBook.orderKey(of: item.entry.body) == key, book.done[earlier] == nil, !book.failed.contains(earlier),
-                !book.cancelled.contains(earlier), !owner.mail.ledger.droppedJobs.contains(earlier)
+                !book.cancelled.contains(earlier), !owner.mail.ledger.deletedJobs.contains(earlier)
             {
                 fail("runs before \"\(earlier)\"", text)
             }
@@ -153,10 +159,15 @@ final class WorkerRun: @unchecked Sendable {
 
     /// Whether a run may go on although its process has lost the job: it died or was stopped, or the server has lost
     /// something, or was mistaken about the time.
+    ///
+    /// The server may have lost what it knew of the worker's life before the run, or have answered before the loss.
     private func isExcused(_ run: JobBook.Run) -> Bool {
         run.process.isDead || run.process.lastStopped >= run.at || run.losses != world.judge.losses
-            || world.plan.faults.clockSteps > 0
+            || run.at < world.lastLoss + Self.longestLife || world.plan.faults.clockSteps > 0
     }
+
+    /// The longest time to live of the workers, and a reply on its way.
+    private static let longestLife: Time = 5_000_000
 
     /// Whether the process of a run can have reported it.
     private func isCalm(_ run: JobBook.Run) -> Bool {
@@ -201,7 +212,8 @@ extension MailWorld {
     var areJobsDone: Bool {
         guard let book, let record = ledger.boxes[key(of: JobBook.mailbox)]?.record else { return true }
         let left = book.left(world.servers.master)
-        return record.from == record.last && left.waiting == 0 && left.states.allSatisfy { $0 == 4 }
+        let isTaken = record.from == record.last || record.device("workers")?.index == record.last
+        return isTaken && left.waiting == 0 && left.states.allSatisfy { $0 == 4 }
     }
 
     /// What is left of the jobs, in words.
@@ -232,10 +244,12 @@ extension MailWorld {
         for (text, boxes, sender) in confirmed where boxes.contains(box) && !mayBeLost(text, sender) {
             let items = (ledger.texts[box]?[text] ?? []).map { ledger.stored[box]![$0]! }
             guard items.contains(where: { !$0.isLost && !$0.isReplaced && $0.entry.life == 0 }),
-                !ledger.droppedJobs.contains(text)
+                !ledger.deletedJobs.contains(text)
             else { continue }
-            if book.counted, text.hasSuffix(WorkerRun.countedSuffix) { checkEffect(text, stored: items.count) }
-            if book.done[text] == nil, !book.failed.contains(text), !book.cancelled.contains(text) {
+            if book.counted, text.hasSuffix(WorkerRun.countedSuffix) {
+                // The reply to the call that has finished the job may have been lost.
+                checkEffect(text, stored: items.count)
+            } else if book.done[text] == nil, !book.failed.contains(text), !book.cancelled.contains(text) {
                 world.violation("no worker has done \"\(text)\"")
             }
         }
