@@ -11,10 +11,13 @@ struct HandlerTable<Input: Sendable>: Sendable {
     /// Sets the handler of a type.
     mutating func set(_ type: String, _ handler: @escaping Handler) { handlers[ByteName(type)] = handler }
 
-    /// - Throws: `.undecodable` if there is no handler.
-    func handler(of message: ReceivedMessage, in mailbox: String) throws(QueueListenError) -> Handler {
-        if let handler = message.type.flatMap({ handlers[ByteName($0)] }) ?? others { return handler }
-        throw QueueListenError(
+    func handler(of message: ReceivedMessage) -> Handler? {
+        message.type.flatMap { handlers[ByteName($0)] } ?? others
+    }
+
+    /// The error about a message without a handler.
+    static func missing(for message: ReceivedMessage, in mailbox: String) -> QueueListenError {
+        QueueListenError(
             .undecodable,
             "message \(message.index) of \"\(mailbox)\" has the type \"\(message.type ?? "")\", which has no handler: "
                 + "add one, or use handleOthers")

@@ -148,16 +148,17 @@ public struct Receiver: Sendable {
     private func handle(_ message: ReceivedMessage) async throws -> Bool {
         var attempt = 1
         var pause = policy.pause.lowerBound
-        let handler = Result { () throws(QueueListenError) in try table.handler(of: message, in: mailbox.name) }
+        let handler = table.handler(of: message)
         while true {
             do {
-                try await handler.get()(message)
+                guard let handler else { throw HandlerTable<ReceivedMessage>.missing(for: message, in: mailbox.name) }
+                try await handler(message)
                 return true
             } catch {
                 if Task.isCancelled { throw QueueListenError(.cancelled, "the task was cancelled", underlying: error) }
                 mailbox.office.instruments.handlerFailed(attempt: attempt)
                 // Without a handler, further attempts would fail in the same way.
-                if (try? handler.get()) == nil || attempt >= policy.attempts ?? .max {
+                if handler == nil || attempt >= policy.attempts ?? .max {
                     guard case .deadLetter(let deadLetterMailbox) = policy.end else { throw error }
                     try await sendDeadLetter(message, to: deadLetterMailbox, error)
                     return true

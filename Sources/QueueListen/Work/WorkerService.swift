@@ -61,9 +61,8 @@ public struct WorkerService: Sendable {
     /// - Throws: what ``Mailbox/work(_:_:)`` throws.
     public func run() async throws {
         try await mailbox.work(configuration) { [table, mailbox] job in
-            let handler: Handler
-            do throws(QueueListenError) { handler = try table.handler(of: job.message, in: mailbox.name) } catch {
-                throw JobRejection(error.message)
+            guard let handler = table.handler(of: job.message) else {
+                throw JobRejection(HandlerTable<Job>.missing(for: job.message, in: mailbox.name).message)
             }
             try await handler(job)
         }
