@@ -208,10 +208,10 @@ final class MailInstruments: Sendable {
     private struct HandlerError: Error { var error: any Error }
 
     /// Records what has become of a job.
-    func jobEnded(_ end: JobEnd, attempt: Int) {
+    func jobEnded(_ outcome: JobEnd.Outcome, attempt: Int) {
         #if MetricsSupport
-            switch end.outcome {
-            case .done: meters?.jobsDone.increment()
+            switch outcome {
+            case .done, .hadEffect: meters?.jobsDone.increment()
             case .retry: meters?.jobFailures.increment()
             case .giveUp:
                 meters?.jobFailures.increment()
@@ -220,14 +220,14 @@ final class MailInstruments: Sendable {
             }
         #endif
         #if LoggingSupport
-            switch end.outcome {
+            switch outcome {
             case .retry:
                 backends.logger?.notice(
                     "a job has failed, will be tried again", metadata: ["queuelisten_attempt": "\(attempt)"])
             case .giveUp:
                 backends.logger?.warning(
                     "a job has failed for good", metadata: ["queuelisten_attempt": "\(attempt)"])
-            case .done, .return: break
+            case .done, .hadEffect, .return: break
             }
         #endif
     }

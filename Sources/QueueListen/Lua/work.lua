@@ -24,13 +24,14 @@ local WorkPosition = record {
 local JobEnd = record {
   format = '<c8dBd',
   'tag', 'fence',
-  'outcome',  -- DONE, RETRY, RETURN or GIVE_UP
+  'outcome',  -- DONE, RETRY, RETURN, GIVE_UP or HAD_EFFECT
   'pause',    -- ms until it may be taken again
   also = {'reason_at'},
   next = 'reason_at',
 }
--- DONE; RETRY: it has failed, and is taken again; RETURN: it was not tried; GIVE_UP: it has failed for good.
-local DONE, RETRY, RETURN, GIVE_UP = 0, 1, 2, 3
+-- DONE; RETRY: it has failed, and is taken again; RETURN: it was not tried; GIVE_UP: it has failed for good;
+-- HAD_EFFECT: it was finished with its effect. Then it is done, or Redis has lost both, and it is taken again.
+local DONE, RETRY, RETURN, GIVE_UP, HAD_EFFECT = 0, 1, 2, 3, 4
 
 -- The request of work.
 local WorkRequest = record {
@@ -71,7 +72,7 @@ local function end_job(all, request, argument, now)
       release_key(all, job.key, now)
     elseif is_mine and ended.outcome == RETRY then
       put_back(all, job, ended.tag, reason, now + ended.pause, now)
-    elseif is_mine and ended.outcome == RETURN then
+    elseif is_mine and (ended.outcome == RETURN or ended.outcome == HAD_EFFECT) then
       job.attempts, reason = job.attempts - 1, string.sub(text, job.reason_at)
       put_back(all, job, ended.tag, reason, 0, now)
     end

@@ -302,7 +302,7 @@ for i = 1, request_ends do
           job_process, #job_key, job_key) .. reason)
         all_added[#all_added + 1] = format('%d', time)
         all_added[#all_added + 1] = ended_tag
-      elseif is_mine and ended_outcome == 2 then
+      elseif is_mine and (ended_outcome == 2 or ended_outcome == 4) then
         job_attempts, reason = job_attempts - 1, sub(text, job_reason_at)
         job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
         call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,

@@ -14,9 +14,10 @@ public struct Job: Sendable {
     public let orderKey: String?
 
     let mailbox: Mailbox
-    /// The worker.
+    let worker: Worker
+    /// The worker's life in which it has taken the job.
     let process: String
-    let tag: RedisArgument
+    let tag: UInt64
 }
 
 /// Thrown by a handler for a job that would fail each time: it is not tried again.

@@ -14,7 +14,10 @@ public final class JobScript: Sendable {
     public init(_ source: String) {
         script = RedisScript(
             """
-            local function finish()
+            local effect = function()
+            \(source)
+            end
+            local finish = function()
             \(Self.finishSource)
             end
             local record = finish()
@@ -22,11 +25,9 @@ public final class JobScript: Sendable {
             local work, field = KEYS[#KEYS], 'j:' .. ARGV[#ARGV - 1]
             KEYS[#KEYS] = nil
             for number = 1, 3 do ARGV[#ARGV] = nil end
-            local function effect()
-            \(source)
-            end
-            local reply = effect()
-            if type(reply) == 'table' and reply.err then return reply end
+            local has_run, reply = pcall(effect)
+            if type(reply) == 'table' and reply.err then has_run, reply = false, reply.err end
+            if not has_run then return {'failed', tostring(reply)} end
             redis.call('HSET', work, field, record)
             return {'ok', reply}
             """)
@@ -47,7 +48,9 @@ extension Job {
     /// ```
     ///
     /// Afterwards the job is done, also if the handler throws, or its worker dies. When Redis loses the end of its data
-    /// in a failover, it loses both or neither: then the job runs again, and has its effect again.
+    /// in a failover, it loses both or neither: then the job runs again, and has its effect again. Only a mailbox that
+    /// forgets its workers (``MailboxLimits/deviceTTL``, ``Mailbox/forget(device:)``) while it keeps messages for
+    /// other devices has them run again.
     ///
     /// - Parameters:
     ///   - script: the effect. If it fails or returns an error (`redis.error_reply`), the job is not finished; what it has
@@ -56,9 +59,10 @@ extension Job {
     ///     with the hash tag ``Mailbox/hashTag``.
     ///   - arguments: those of the script.
     /// - Returns: the reply of the script; `nil` if a call has finished the job before, whose reply may have been lost.
-    /// - Throws: `.superseded`: this worker has lost the job, or it was cancelled; nothing was changed.
-    ///   `.invalidArgument`; `.serverError` if the script fails; and the codes of a failed request. If `mayHaveRun` is
-    ///   set, the job may be finished: calling this again is safe.
+    /// - Throws: `.superseded`: this worker has lost the job, or it was cancelled. `.invalidArgument`; `.serverError` with
+    ///   the error of the script if that fails; and the codes of a failed request. If `mayHaveRun` is set, an earlier
+    ///   attempt of this call may have had the effect; otherwise the call has not finished the job. Calling this again
+    ///   is safe.
     @discardableResult
     public func finish(
         with script: JobScript, keys: [String], arguments: [RedisArgument] = []
@@ -68,22 +72,40 @@ extension Job {
         }
         let office = mailbox.office
         let timeout = office.configuration.callTimeout
-        let all = arguments + [.string(process), tag, .integer(Int(fence))]
+        var packed = PackedBytes()
+        packed.uint64(tag)
+        let all = arguments + [.string(process), .bytes(packed.bytes), .integer(Int(fence))]
+        var mayHaveRun = false
         let reply = try await repeating(
             until: office.clock.now() + timeout, office.clock, throwing: QueueListenError.self
         ) {
-            try await office.redis.script(
-                script.script, keys: keys + [mailbox.partition.keys.work(mailbox.name)], arguments: all,
-                timeout: timeout / 2)
+            do {
+                return try await office.redis.script(
+                    script.script, keys: keys + [mailbox.partition.keys.work(mailbox.name)], arguments: all,
+                    timeout: timeout / 2)
+            } catch {
+                mayHaveRun = mayHaveRun || QueueListenError(error).mayHaveRun
+                throw error
+            }
         }
         let parts = reply.array ?? []
         switch parts.first?.string {
-        // An array of Redis ends at the first element that is nil.
-        case "ok": return parts.count > 1 ? parts[1] : .null
-        case "done": return nil
+        case "ok":
+            worker.confirmEffect(of: tag, fence: fence)
+            // An array of Redis ends at the first element that is nil.
+            return parts.count > 1 ? parts[1] : .null
+        case "done":
+            worker.confirmEffect(of: tag, fence: fence)
+            return nil
+        case "failed":
+            throw QueueListenError(
+                .serverError, "the script of the job has failed: \(parts.last?.string ?? "")", mayHaveRun: mayHaveRun)
         case "lost":
             throw QueueListenError(
-                .superseded, "another worker may run the job, or it was cancelled: nothing was changed")
+                .superseded,
+                "another worker may run the job, or it was cancelled: "
+                    + (mayHaveRun ? "an earlier attempt may have had the effect" : "nothing was changed"),
+                mayHaveRun: mayHaveRun)
         default: throw QueueListenError(refusal: reply, partitions: mailbox.partition.total)
         }
     }

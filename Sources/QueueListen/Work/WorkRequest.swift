@@ -4,7 +4,7 @@ import Hiredis
 /// What a worker reports about a job that it has run.
 struct JobEnd: Sendable {
     enum Outcome: UInt8 {
-        case done, retry, `return`, giveUp
+        case done, retry, `return`, giveUp, hadEffect
     }
     var tag: UInt64
     var fence: Int

@@ -278,13 +278,11 @@ final class Worker: Sendable {
     ///
     /// - Returns: what to report.
     private func run(_ taken: TakenJob, of process: String) async -> JobEnd {
-        var tag = PackedBytes()
-        tag.uint64(taken.tag)
         let message = ReceivedMessage(taken.stored, epoch: 0)
         let job = Job(
             message: message, attempt: taken.attempt, fence: UInt64(taken.fence),
-            orderKey: Envelope.decode(taken.stored.envelope).orderKey, mailbox: mailbox, process: process,
-            tag: .bytes(tag.bytes))
+            orderKey: Envelope.decode(taken.stored.envelope).orderKey, mailbox: mailbox, worker: self,
+            process: process, tag: taken.tag)
         var end = JobEnd(tag: taken.tag, fence: taken.fence, outcome: .done)
         if taken.attempt > configuration.attempts {
             (end.outcome, end.reason) = (.giveUp, "its workers have ended, or lost it, in each attempt")
@@ -301,13 +299,20 @@ final class Worker: Sendable {
         return end
     }
 
+    /// Notes that Redis has confirmed the effect of a job.
+    func confirmEffect(of tag: UInt64, fence: UInt64) {
+        state.withLock { $0.confirmEffect(of: tag, fence: Int(fence)) }
+    }
+
     private func ended(_ end: JobEnd, attempt: Int, _ number: Int) {
         let run = state.withLock { state in
             state.handlerEnded(number)
             return state.note(end)
         }
         // One that was cancelled has neither succeeded nor failed.
-        if let run, !run.isCancelled { instruments.jobEnded(end, attempt: attempt) }
+        if let run, !run.isCancelled {
+            instruments.jobEnded(run.hadEffect ? .hadEffect : end.outcome, attempt: attempt)
+        }
         wakeUp()
     }
 

@@ -6,6 +6,8 @@ struct WorkerState: Sendable {
         var task: Task<Void, Never>
         /// Whether an operator has cancelled it.
         var isCancelled = false
+        /// Whether Redis has confirmed that it is finished with its effect.
+        var hadEffect = false
     }
 
     enum Step {
@@ -125,6 +127,11 @@ struct WorkerState: Sendable {
         fence = max(fence, job.fence)
     }
 
+    /// Notes that Redis has confirmed the effect of a job, unless it was lost meanwhile.
+    mutating func confirmEffect(of tag: UInt64, fence: Int) {
+        if running[tag]?.fence == fence { running[tag]?.hadEffect = true }
+    }
+
     mutating func handlerEnded(_ number: Int) { handlers[number] = nil }
 
     /// Notes what has become of a job, to report it.
@@ -133,7 +140,8 @@ struct WorkerState: Sendable {
     mutating func note(_ end: JobEnd) -> Running? {
         guard let run = running[end.tag], run.fence == end.fence else { return nil }
         running[end.tag] = nil
-        ends.append(end)
+        // Whatever the handler did afterwards.
+        ends.append(run.hadEffect ? JobEnd(tag: end.tag, fence: end.fence, outcome: .hadEffect) : end)
         return run
     }
 }

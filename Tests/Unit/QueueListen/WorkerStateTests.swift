@@ -71,6 +71,17 @@ extension QueueListenTests {
             #expect(state.note(JobEnd(tag: 1, fence: 12, outcome: .done)) != nil && state.ends.count == 1)
         }
 
+        @Test("a job whose effect is confirmed is reported as that, whatever its handler does, unless it was lost")
+        func effect() throws {
+            var state = try running([(1, 10), (2, 11)])
+            state.confirmEffect(of: 1, fence: 10)
+            state.confirmEffect(of: 2, fence: 9)
+            for (tag, fence) in [(1, 10), (2, 11)] {
+                _ = state.note(JobEnd(tag: UInt64(tag), fence: fence, outcome: .giveUp, reason: "x"))
+            }
+            #expect(state.ends.map(\.outcome) == [.hadEffect, .giveUp])
+        }
+
         @Test("at its end it loses everything and begins again, or leaves")
         func end() throws {
             var state = try running([(1, 10), (2, 11)])

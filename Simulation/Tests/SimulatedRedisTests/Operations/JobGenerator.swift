@@ -70,7 +70,7 @@ struct JobGenerator {
             .double(random.chance(98) ? 0.0 : 8e15).double(room).double(random.chance(80) ? 100_000.0 : 50.0)
             .double(random.pick([0.0, 1.0, 100.0])).integer(tags.count, 2)
         let ends = tags.map { tag in
-            Packed().raw(tag).double(random.pick(fences)).integer(Int.random(in: 0...3, using: &random), 1)
+            Packed().raw(tag).double(random.pick(fences)).integer(Int.random(in: 0...4, using: &random), 1)
                 .double(random.pick([0.0, 50_000.0])).raw(random.pick(["", "why"])).bytes
         }
         fences = fences.suffix(8) + (0..<3).map { Double(time / 1000 * 1000 + $0) }
