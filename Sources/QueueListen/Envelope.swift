@@ -14,6 +14,8 @@ enum Envelope {
     struct Content {
         var id = ""
         var orderKey: String?
+        var answerAddress: AnswerAddress?
+        var answers: AnsweredQuestion?
         var type: String?
         var headers: [String: String] = [:]
         var body: [UInt8] = []
@@ -31,6 +33,8 @@ enum Envelope {
         line("id", id)
         // The second line, where the scripts find it.
         if let orderKey = message.orderKey { line("order", orderKey) }
+        if let address = message.answerAddress { line("ask", address.line) }
+        if let question = message.answers { line("answers", question.line) }
         if let type = message.type { line("type", type) }
         for (name, value) in message.headers.sorted(by: { $0.key < $1.key }) { line("+" + name, value) }
         bytes.append(UInt8(ascii: "\n"))
@@ -73,6 +77,10 @@ enum Envelope {
                 content.type = value
             } else if name.elementsEqual("order".utf8) {
                 content.orderKey = value
+            } else if name.elementsEqual("ask".utf8) {
+                content.answerAddress = AnswerAddress(line: value)
+            } else if name.elementsEqual("answers".utf8) {
+                content.answers = AnsweredQuestion(line: value)
             }
         }
         return Content(body: Array(bytes))

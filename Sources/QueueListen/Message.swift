@@ -33,6 +33,10 @@ public struct Message: Sendable, Hashable {
     /// Workers run jobs with the same key one at a time, in the order in which they were sent: see
     /// ``Mailbox/work(_:_:)``. 1 to 255 bytes without control characters. Readers ignore it.
     public var orderKey: String?
+    /// Where the answer goes, if this is a question.
+    var answerAddress: AnswerAddress?
+    /// The question, if this is an answer.
+    var answers: AnsweredQuestion?
 
     /// Creates a message from bytes.
     ///
@@ -76,9 +80,10 @@ public struct Message: Sendable, Hashable {
             bytes: [UInt8](try encoder.encode(value)), type: type, headers: headers, ttl: ttl, collapseKey: collapseKey)
     }
 
-    /// The number of bytes that are sent: body, type, headers and collapse key.
+    /// The number of bytes that are sent: body, type, headers, keys, and what belongs to a question or an answer.
     var size: Int {
         body.count + (type?.utf8.count ?? 0) + (collapseKey?.utf8.count ?? 0) + (orderKey?.utf8.count ?? 0)
+            + (answerAddress?.line.utf8.count ?? 0) + (answers?.line.utf8.count ?? 0)
             + headers.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
     }
 

@@ -58,6 +58,7 @@ public final class PostOffice: Sendable {
     let laterSender: LaterSender
     let instruments: MailInstruments
     let clock: MonotonicClock
+    let answerDesk = AnswerDesk()
     private let service = ServiceRun("PostOffice")
 
     /// Creates a post office. Nothing is sent.

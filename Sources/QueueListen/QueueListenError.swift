@@ -7,6 +7,7 @@ public struct QueueListenError: Error, Sendable {
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Kind: String {
             case invalidArgument, mailboxFull, tooManyScheduled, conflict, unknownDevice, cancelled, superseded,
+                timedOut, failed,
                 notDurable, unfinished,
                 unsupported, undecodable
             case connectionLost, notConnected, notPermitted, wrongType, outOfMemory, serverError, stopped
@@ -35,6 +36,10 @@ public struct QueueListenError: Error, Sendable {
         /// A newer reader listens to the mailbox as the same device. Thrown by sequences and
         /// receivers; `listen` returns it as a status.
         public static let superseded = Code(.superseded)
+        /// Nobody has answered a question in time. It may have been handled.
+        public static let timedOut = Code(.timedOut)
+        /// Whoever handled a question has failed for good. The error's message is the reason.
+        public static let failed = Code(.failed)
         /// The messages are sent, but the requested durability was not confirmed in time.
         public static let notDurable = Code(.notDurable)
         /// A cross-partition send is recorded but not finished: some recipients may have the

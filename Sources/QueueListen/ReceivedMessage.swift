@@ -27,6 +27,19 @@ public struct ReceivedMessage: Sendable, Hashable {
     /// The position after the message. Passing it to the next `listen` acknowledges this message
     /// and all before it.
     public let cursor: Cursor
+    /// Where the answer goes, if this is a question: see ``PostOffice/ask(_:to:timeout:)``.
+    let answerAddress: AnswerAddress?
+    /// The question, if this is an answer.
+    let answers: AnsweredQuestion?
+
+    /// Whether somebody has asked this, and may wait for an answer.
+    public var isQuestion: Bool { answerAddress != nil }
+
+    /// Whether whoever has asked this has certainly stopped to wait. The clocks of machines differ, but not by an hour.
+    var isForgotten: Bool {
+        guard let answerAddress else { return true }
+        return sent.addingTimeInterval(Double(answerAddress.patience) / 1000 + 3600) < Date()
+    }
 
     /// The body as text. Bytes that are not UTF-8 become replacement characters.
     public var text: String { String(decoding: body, as: UTF8.self) }
@@ -54,6 +67,7 @@ public struct ReceivedMessage: Sendable, Hashable {
         body = content.body
         headers = content.headers
         collapseKey = stored.collapseKey
+        (answerAddress, answers) = (content.answerAddress, content.answers)
         sent = Date(timeIntervalSince1970: Double(stored.sent) / 1000)
         cursor = Cursor(epoch: epoch, index: stored.index, tag: stored.tag)
     }

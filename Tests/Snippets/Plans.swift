@@ -94,6 +94,19 @@ struct Plan: Sendable {
     note("paid")
 }
 
+@Sendable private func askSum(_ world: World) async throws {
+    note("answered \(try await world.office.ask(Message(text: "1 2 3"), to: "sums").text)")
+}
+
+/// Works until the example has its answer.
+@Sendable private func answerSum(_ world: World) async throws {
+    let work = Task {
+        try await world.office.mailbox("sums").work { job in try await job.answer(with: Message(text: "6")) }
+    }
+    defer { work.cancel() }
+    try await world.waitFor("print 6")
+}
+
 /// By the place of the example. An example without a plan must end by itself, without an error.
 let plans: [String: Plan] = [
     "README.md 1": .init(calls: "print in the lobby: [\"player:alice\"]"),
@@ -126,8 +139,11 @@ let plans: [String: Plan] = [
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 1": .init(goesOnUntil: "resize"),
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 2": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/QueueListen.docc/RunningJobs.md 6": .init(goesOnUntil: "resize", beside: sendPicture),
-    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 7": .init(goesOnUntil: "paid", beside: sendPayment),
-    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 8": .init(goesOnUntil: "storage.write", beside: sendPicture),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 7": .init(goesOnUntil: "answered 6", beside: askSum),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 8": .init(calls: "print 6", beside: answerSum),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 9": .init(goesOnUntil: "paid", beside: sendPayment),
+    "Sources/QueueListen/Ask/PostOffice+Ask.swift 1": .init(calls: "print 6", beside: answerSum),
+    "Sources/QueueListen/QueueListen.docc/RunningJobs.md 10": .init(goesOnUntil: "storage.write", beside: sendPicture),
     "Sources/QueueListen/Work/JobScript.swift 2": .init(goesOnUntil: "paid", beside: sendPayment),
     "Sources/QueueListen/Work/WorkerService.swift 1": .init(goesOnUntil: "resize", beside: sendPicture),
     "Sources/QueueListen/Work/Mailbox+Work.swift 1": .init(goesOnUntil: "resize", beside: sendPicture),

@@ -161,6 +161,7 @@ public struct Receiver: Sendable {
                 if handler == nil || attempt >= policy.attempts ?? .max {
                     guard case .deadLetter(let deadLetterMailbox) = policy.end else { throw error }
                     try await sendDeadLetter(message, to: deadLetterMailbox, error)
+                    try? await mailbox.office.fail(message, "\(error)")
                     return true
                 }
             }

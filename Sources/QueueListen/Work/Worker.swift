@@ -267,6 +267,7 @@ final class Worker: Sendable {
                     Task {
                         await earlier?.value
                         let end = await self.run(job, of: process)
+                        await self.answerFailure(end, job)
                         self.ended(end, attempt: job.attempt, number)
                     }
                 }
@@ -302,6 +303,16 @@ final class Worker: Sendable {
     /// Notes that Redis has confirmed the effect of a job.
     func confirmEffect(of tag: UInt64, fence: UInt64) {
         state.withLock { $0.confirmEffect(of: tag, fence: Int(fence)) }
+    }
+
+    /// Tells who has asked what becomes of a job that is not answered any more.
+    private func answerFailure(_ end: JobEnd, _ job: TakenJob) async {
+        let question = ReceivedMessage(job.stored, epoch: 0)
+        guard question.isQuestion else { return }
+        let run = state.withLock { $0.running[end.tag] }
+        guard let run, run.fence == end.fence, !run.hadEffect, run.isCancelled || end.outcome == .giveUp else { return }
+        // A task of its own, because that of a cancelled job is cancelled too.
+        await Task { try? await mailbox.office.fail(question, run.isCancelled ? "it was cancelled" : end.reason) }.value
     }
 
     private func ended(_ end: JobEnd, attempt: Int, _ number: Int) {

@@ -53,6 +53,25 @@ public struct WorkerService: Sendable {
         }
     }
 
+    /// Sets the handler for questions of a type, decoded from JSON, whose result is the answer, as JSON. It replaces an
+    /// earlier handler of this type.
+    ///
+    /// - Parameters:
+    ///   - value: the type of the questions' values.
+    ///   - type: the messages' type, as in ``Message/init(json:type:headers:ttl:collapseKey:encoder:)``. The answers have
+    ///     it too.
+    ///   - decoder: configures the decoding, to match the encoder of who asks.
+    ///   - encoder: configures the encoding of the answers.
+    public mutating func answer<Value: Decodable & Sendable>(
+        _ value: Value.Type, type: String, decoder: JSONDecoder = JSONDecoder(), encoder: JSONEncoder = JSONEncoder(),
+        _ handler: @escaping @Sendable (Value, Job) async throws -> some Encodable & Sendable
+    ) {
+        handle(value, type: type, decoder: decoder) { value, job in
+            let answer = try await handler(value, job)
+            try await job.answer(with: Message(json: answer, type: type, encoder: encoder))
+        }
+    }
+
     /// Sets the handler for messages of all other types and without a type.
     public mutating func handleOthers(_ handler: @escaping Handler) { table.others = handler }
 

@@ -64,7 +64,7 @@ extension QueueListenError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
         case .invalidArgument, .conflict, .unknownDevice, .wrongType, .unsupported, .undecodable: .badData
-        case .mailboxFull, .tooManyScheduled, .superseded, .notDurable, .unfinished: .notAcquired
+        case .mailboxFull, .tooManyScheduled, .superseded, .timedOut, .notDurable, .unfinished: .notAcquired
         case .connectionLost, .notConnected, .stopped, .outOfMemory: .unavailable
         case .notPermitted: .notPermitted
         case .cancelled: .interrupted
