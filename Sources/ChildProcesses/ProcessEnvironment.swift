@@ -25,9 +25,10 @@ package enum ProcessEnvironment {
         return variables
     }
 
-    /// Returns the variables with one replaced or added.
-    package static func variables(with name: String, _ value: String) -> [[UInt8]] {
-        let prefix = Array("\(name)=".utf8)
-        return variables.filter { !$0.starts(with: prefix) } + [prefix + Array(value.utf8)]
+    /// Returns the variables with some replaced or added.
+    package static func variables(with values: [String: String]) -> [[UInt8]] {
+        let prefixes = values.keys.map { Array("\($0)=".utf8) }
+        return variables.filter { variable in !prefixes.contains { variable.starts(with: $0) } }
+            + values.map { Array("\($0.key)=\($0.value)".utf8) }
     }
 }

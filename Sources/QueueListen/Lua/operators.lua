@@ -67,7 +67,8 @@ function entry.delete(keys, arguments)
   return {'ok', state.last - state.from, existed > 0 and 1 or 0}
 end
 
--- Gives a mailbox limits of its own, or removes them. It has their time to live from now on. The next use sets that again.
+-- Gives a mailbox limits of its own, or removes them. It has their time to live from now on, until the next use sets
+-- that again.
 -- KEYS   [1] meta  [2] box  [3] mail
 -- ARGV   [1] Target  [2] Limits, or empty
 -- Reply  {'ok'}
@@ -80,7 +81,11 @@ function entry.set_limits(keys, arguments)
   state.due, state.own_size = 0, #own_limits
   redis.call('HSET', box, 'm', State.write(state) .. own_limits .. waiters)
   if state.is_partition_new then write_layout(meta, state.partitions) end
-  local life = own_limits ~= '' and Limits.read(own_limits).ttl or 0
+  local life = 0
+  if own_limits ~= '' then
+    local limits = Limits.read(own_limits)
+    life = limits.ttl
+  end
   for _, key in ipairs({box, mail}) do
     if life > 0 then
       redis.call('PEXPIRE', key, string.format('%d', life))

@@ -1,7 +1,8 @@
 -- Made from Sources/QueueListen/Lua by scripts/lua.
 local keys = KEYS
 local meta, box, mail, own_limits = keys[1], keys[2], keys[3], ARGV[2]
-local target_partitions, target_new_epoch = struct.unpack('<Hc8', ARGV[1])
+local unpacked = struct.unpack
+local target_partitions, target_new_epoch = unpacked('<Hc8', ARGV[1])
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
 local call, try = redis.call, redis.pcall
@@ -12,7 +13,7 @@ do
       return {'foreign', box}
     end
     state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
-      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = struct.unpack('<Hc8dc8dc8dddddB', text)
+      state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text)
     if state_partitions ~= target_partitions then
       return {'partitions', string.format('%d', state_partitions)}
     end
@@ -42,13 +43,13 @@ do
     if count % 2 == 1 or #tail ~= 27 then
       return {'foreign', mail}
     end
-    local head_kind, head_index, head_sum, head_sent, head_tag = struct.unpack('<BI6I6I6c8', tail)
+    local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', tail)
     if count ~= 2 * (state_last - state_from) or head_index ~= state_last or head_tag ~= state_tag then
       local first = call('LRANGE', mail, '0', '1')
       if #first[1] ~= 27 then
         return {'foreign', mail}
       end
-      local first_head_kind, first_head_index, first_head_sum = struct.unpack('<BI6I6', first[1])
+      local first_head_kind, first_head_index, first_head_sum = unpacked('<BI6I6', first[1])
       state_epoch, state_last, state_tag, state_sum, state_is_new = target_new_epoch, head_index, head_tag, head_sum,
         true
       state_from, state_from_tag, state_from_sum = head_index - count / 2, '\0\0\0\0\0\0\0\0', first_head_sum - 27 -
@@ -67,15 +68,26 @@ call('HSET', box, 'm', struct.pack('<Hc8dc8dc8dddddB', state_partitions, state_e
 if state_is_partition_new then
   call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
 end
-call('PERSIST', box)
-call('PERSIST', mail)
+local life = 0
+if own_limits ~= '' then
+  local limits_max_messages, limits_max_bytes, limits_when_full, limits_max_age, limits_ttl = unpacked('<ddBddddd',
+    own_limits)
+  life = limits_ttl
+end
+for _, key in ipairs({box, mail}) do
+  if life > 0 then
+    call('PEXPIRE', key, string.format('%d', life))
+  else
+    call('PERSIST', key)
+  end
+end
 if state_is_new then
   local devices = call('HGET', box, 'd') or ''
   if state_is_new then
     local all, at = '', 1
     while at <= #devices do
-      local device_name, device_index, device_tag, device_seen, device_polls, device_next_at =
-        struct.unpack('<Bc0dc8dBc0', devices, at)
+      local device_name, device_index, device_tag, device_seen, device_polls, device_next_at = unpacked('<Bc0dc8dBc0',
+        devices, at)
       at = device_next_at
       device_index, device_tag = -1, '\0\0\0\0\0\0\0\0'
       all = all .. struct.pack('<Bc0dc8dBc0', #device_name, device_name, device_index, device_tag, device_seen,

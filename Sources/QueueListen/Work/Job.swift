@@ -18,6 +18,13 @@ public struct Job: Sendable {
     /// The worker's life in which it has taken the job.
     let process: String
     let tag: UInt64
+
+    /// The time for which no other worker runs the job, if this process cannot reach Redis from now on. Zero when others
+    /// may run it already.
+    ///
+    /// Each heartbeat of the worker prolongs it. A helper that must end with the job, such as another process, ends
+    /// itself when this time is over.
+    public var remaining: Duration { worker.remaining(of: process) }
 }
 
 /// Thrown by a handler for a job that would fail each time: it is not tried again.

@@ -55,6 +55,11 @@ final class Worker: Sendable {
         }
     }
 
+    /// The time for which no other worker runs the jobs that this one has taken in a life.
+    func remaining(of process: String) -> Duration {
+        state.withLock { $0.process == process ? max(.zero, $0.lifeEnd - clock.now()) : .zero }
+    }
+
     /// Takes no more jobs, and ends when those that run have ended.
     func stop() {
         change { $0.graceEnd = $0.graceEnd ?? clock.now() + configuration.grace }

@@ -34,23 +34,25 @@ final class ChildProgram: Sendable {
 
     // MARK: Life
 
-    /// Starts the program with this process's environment, standard streams and one more variable.
+    /// Starts the program with this process's environment and standard streams, and some more variables.
     ///
     /// - Parameters:
-    ///   - fence: the value of `REDISDC_FENCE`.
+    ///   - variables: `REDISDC_FENCE` and others.
+    ///   - streams: descriptors that replace standard streams, by the number of the stream. A program without the
+    ///     terminal as its input has a process group of its own.
     ///   - leaseGuard: ends the program when this process cannot.
     /// - Throws: a ``Failure``, or `.cancelled` if the task was cancelled or a signal arrived
     ///   before.
-    func start(fence: UInt64, leaseGuard: LeaseGuard) throws {
+    func start(variables: [String: String], streams: [CInt: CInt] = [:], leaseGuard: LeaseGuard) throws {
         // If SIGCHLD is ignored, the kernel discards the exit statuses of children.
         signal(SIGCHLD, SIG_DFL)
-        let ownsGroup = !Self.isInForeground
+        let ownsGroup = streams[0] != nil || !Self.isInForeground
         try state.withLock { state in
             if state.isCancelled || Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
             do {
                 let processID = try ChildProcess.spawn(
-                    command, descriptors: [0: 0, 1: 1, 2: 2],
-                    variables: ProcessEnvironment.variables(with: "REDISDC_FENCE", "\(fence)"),
+                    command, descriptors: [0: 0, 1: 1, 2: 2].merging(streams) { $1 },
+                    variables: ProcessEnvironment.variables(with: variables),
                     sharesGroup: !ownsGroup, resetting: [SIGINT, SIGTERM, SIGPIPE])
                 leaseGuard.watch(processID, ownsGroup: ownsGroup)
                 (state.processID, state.leaseGuard) = (processID, leaseGuard)
@@ -77,7 +79,7 @@ final class ChildProgram: Sendable {
         // The kernel may reuse the process id once it is reaped. Under the lock no signal can be sent to the new owner.
         return state.withLock { state in
             state.hasEnded = true
-            state.leaseGuard?.end()
+            state.leaseGuard?.end(processID, ownsGroup: state.ownsGroup)
             var status: Int32 = 0
             while waitpid(processID, &status, 0) < 0, errno == EINTR {}
             return shellStatus(status)

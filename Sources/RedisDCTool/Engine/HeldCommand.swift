@@ -66,7 +66,7 @@ struct HeldCommand: ParsableArguments {
         do {
             leaseGuard = try LeaseGuard(grace: .seconds(grace))
             leaseGuard.extend(by: lease.remaining)
-            try program.start(fence: lease.fence, leaseGuard: leaseGuard)
+            try program.start(variables: ["REDISDC_FENCE": "\(lease.fence)"], leaseGuard: leaseGuard)
         } catch {
             try? await release()
             throw error

@@ -11,13 +11,16 @@ import RedisDC
 /// redisdc is stopped (SIGSTOP, Ctrl-Z, a debugger) or killed, it tells nothing more, and the guard
 /// ends the command when that time is over: before Redis gives the lease to the next holder. A guard
 /// of its own is needed because a stopped process can do nothing, and the command cannot be asked to.
+///
+/// A guard can watch several commands, which end together: those that a worker runs for its jobs.
 final class LeaseGuard: Sendable {
     /// The first argument of a guard.
     static let firstArgument = "lease-guard"
 
     private let orders: CInt
+    private let processID: pid_t
 
-    /// Starts a guard. It ends with ``end()``, or when this process and the command have ended.
+    /// Starts a guard. It ends with this object, or when this process and the commands have ended.
     ///
     /// - Parameter grace: the time between SIGTERM and SIGKILL.
     /// - Throws: a ``Failure`` if it cannot be started.
@@ -25,7 +28,7 @@ final class LeaseGuard: Sendable {
         let itself = Bundle.main.executableURL ?? URL(fileURLWithPath: CommandLine.arguments[0])
         do {
             let pipe = try ChildPipe()
-            _ = try ChildProcess.spawn(
+            processID = try ChildProcess.spawn(
                 [itself.path, Self.firstArgument, "\(Int(grace / .milliseconds(1)))"], descriptors: [0: pipe.readEnd])
             orders = pipe.takeWriteEnd()
         } catch { throw Failure(.software, "cannot guard the lease: \(error)") }
@@ -33,7 +36,14 @@ final class LeaseGuard: Sendable {
         _ = fcntl(orders, F_SETFL, fcntl(orders, F_GETFL) | O_NONBLOCK)
     }
 
-    deinit { close(orders) }
+    deinit {
+        close(orders)
+        // It ends at once, unless it was stopped.
+        Thread.detachNewThread { [processID] in
+            var status: Int32 = 0
+            while waitpid(processID, &status, 0) < 0, errno == EINTR {}
+        }
+    }
 
     /// Tells the guard which processes to end: a process, or the group that it leads.
     func watch(_ processID: pid_t, ownsGroup: Bool) { send("program \(ownsGroup ? -processID : processID)") }
@@ -50,11 +60,11 @@ final class LeaseGuard: Sendable {
     /// Tells the guard how long Redis keeps the lease. A lease that is lost does not move the end:
     /// this process ends the command then.
     func extend(by remaining: Duration) {
-        if remaining > .zero { send("until \(GuardedProgram.now + Int64(remaining / .nanoseconds(1)))") }
+        if remaining > .zero { send("until \(GuardedPrograms.now + Int64(remaining / .nanoseconds(1)))") }
     }
 
-    /// Ends the guard. Call this before the command is reaped, because its process id is free then.
-    func end() { send("over") }
+    /// Tells the guard that a command has ended. Call this before it is reaped, because its process id is free then.
+    func end(_ processID: pid_t, ownsGroup: Bool) { send("over \(ownsGroup ? -processID : processID)") }
 
     private func send(_ line: String) {
         // If the guard is gone, nothing can be done about it.
@@ -68,30 +78,27 @@ final class LeaseGuard: Sendable {
     static func run(_ arguments: [String]) -> Never {
         // Signals that a terminal or a service manager sends to all processes of a job.
         for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP] { signal(number, SIG_IGN) }
-        var program = GuardedProgram(grace: arguments.first.flatMap { Int64($0) } ?? 0)
-        while let wait = program.step() {
-            var stream = pollfd(fd: program.isOrphaned ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
+        var programs = GuardedPrograms(grace: arguments.first.flatMap { Int64($0) } ?? 0)
+        while let wait = programs.step() {
+            var stream = pollfd(fd: programs.isOrphaned ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             guard poll(&stream, 1, CInt(wait)) > 0 else { continue }
             var bytes = [UInt8](repeating: 0, count: 4096)
             let count = read(STDIN_FILENO, &bytes, bytes.count)
-            if count > 0 { program.receive(bytes[..<count]) } else if count == 0 { program.isOrphaned = true }
+            if count > 0 { programs.receive(bytes[..<count]) } else if count == 0 { programs.isOrphaned = true }
         }
         exit(0)
     }
 }
 
 /// The state of a guard. Times are in nanoseconds of a clock that all processes of the machine share.
-private struct GuardedProgram {
+private struct GuardedPrograms {
     /// redisdc has ended: there are no more orders.
     var isOrphaned = false
     private let grace: Int64
     private var line: [UInt8] = []
-    private var isOver = false
-    /// The argument of `kill`.
-    private var target: pid_t?
+    /// The arguments of `kill`, and when SIGKILL follows; `nil` before SIGTERM.
+    private var targets: [pid_t: Int64?] = [:]
     private var leaseEnd = Int64.max
-    /// When SIGKILL follows; `nil` before SIGTERM.
-    private var killTime: Int64?
 
     init(grace milliseconds: Int64) { grace = milliseconds * 1_000_000 }
 
@@ -115,9 +122,10 @@ private struct GuardedProgram {
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
             line = []
             switch words.first {
-            case "program": target = pid_t(words[1])
+            case "program": if let target = pid_t(words[1]) { targets[target] = .some(nil) }
             case "until": leaseEnd = Int64(words[1]) ?? leaseEnd
-            default: isOver = true
+            case "over": if let target = pid_t(words[1]) { targets[target] = nil }
+            default: break
             }
         }
     }
@@ -126,25 +134,27 @@ private struct GuardedProgram {
     ///
     /// - Returns: the number of milliseconds until the next step; `nil` at the end.
     mutating func step() -> Int64? {
-        if isOver || isOrphaned && target == nil { return nil }
         let now = Self.now
-        if let target {
+        for (target, killTime) in targets {
             // As long as redisdc has not reaped the command, its id belongs to no other process. Afterwards the
             // system's ids have to go all the way round between two of these steps.
-            if isOrphaned, kill(target, 0) != 0 { return nil }
-            if let killTime {
-                guard now < killTime else {
-                    kill(target, SIGKILL)
-                    return nil
-                }
+            if isOrphaned, kill(target, 0) != 0 {
+                targets[target] = nil
+            } else if let killTime {
+                guard now >= killTime else { continue }
+                kill(target, SIGKILL)
+                targets[target] = nil
             } else if now >= leaseEnd {
                 kill(target, SIGTERM)
                 // A stopped process handles SIGTERM only after SIGCONT.
                 kill(target, SIGCONT)
-                killTime = now + grace
+                targets[target] = .some(now + grace)
             }
         }
-        let next = ((killTime ?? leaseEnd) - now) / 1_000_000 + 1
+        if isOrphaned, targets.isEmpty { return nil }
+        let killTime = targets.values.compactMap { $0 }.min()
+        let isWaiting = targets.values.contains { $0 == nil }
+        let next = (min(killTime ?? .max, isWaiting ? leaseEnd : .max) - now) / 1_000_000 + 1
         return min(max(next, 1), isOrphaned || killTime != nil ? 20 : 1000)
     }
 }

@@ -10,7 +10,8 @@ struct Mail: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Mailboxes: ordered messages that are kept until their reader acknowledges them.",
         subcommands: [
-            MailSend.self, MailListen.self, MailAck.self, MailPeek.self, MailInspect.self, MailDelete.self,
+            MailSend.self, MailAsk.self, MailListen.self, MailAck.self, MailPeek.self, MailInspect.self,
+            MailDelete.self,
         ]
     )
 }
@@ -63,7 +64,7 @@ struct MessageReport: Encodable {
 extension QueueListenError: ExitError {
     package var exitStatus: ExitStatus {
         switch code {
-        case .invalidArgument, .conflict, .unknownDevice, .wrongType, .unsupported, .undecodable: .badData
+        case .invalidArgument, .conflict, .unknownDevice, .wrongType, .unsupported, .undecodable, .failed: .badData
         case .mailboxFull, .tooManyScheduled, .superseded, .timedOut, .notDurable, .unfinished: .notAcquired
         case .connectionLost, .notConnected, .stopped, .outOfMemory: .unavailable
         case .notPermitted: .notPermitted

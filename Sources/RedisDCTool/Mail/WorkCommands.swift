@@ -1,4 +1,4 @@
-// The commands for the jobs of mailboxes that workers share: list, show, retry, cancel, pause and resume.
+// The commands for the jobs of mailboxes that workers share: list, show, retry, cancel, pause and resume. See also WorkRun.
 import ArgumentParser
 import CommandLineTool
 import Foundation
@@ -9,7 +9,8 @@ struct WorkCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "work", abstract: "Jobs: messages of a mailbox that workers share.",
         subcommands: [
-            WorkList.self, WorkShow.self, WorkRetry.self, WorkCancel.self, WorkPause.self, WorkResume.self,
+            WorkRun.self, WorkList.self, WorkShow.self, WorkRetry.self, WorkCancel.self, WorkPause.self,
+            WorkResume.self,
         ])
 }
 

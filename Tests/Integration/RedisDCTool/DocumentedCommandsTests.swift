@@ -11,7 +11,7 @@ struct DocumentedCommandsTests {
     @Test("run as docs/tool.md shows them, one after the other")
     func run() async throws {
         try await withEngineTool(.init(persistence: .appendOnly(fsync: .always))) { tool in
-            for script in ["backup.sh", "export.sh", "scheduler.sh", "render.sh"] {
+            for script in ["backup.sh", "export.sh", "scheduler.sh", "render.sh", "resize.sh"] {
                 let path = tool.mark(script)
                 try "#!/bin/sh\ntest -n \"$REDISDC_FENCE\"\n".write(toFile: path, atomically: true, encoding: .utf8)
                 try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: path)
@@ -42,6 +42,11 @@ struct DocumentedCommandsTests {
                     "presence put lobby alice ready --user alice --grace 10", "subscribe --pattern 'match:*'":
                     let output = tool.mark("output-\(running.count)")
                     running.append((command, try shell(tool, "\(command) > \(output)"), output))
+                case "mail ask --to sums --timeout 60 '1 2'":
+                    let worker = try shell(
+                        tool, "redisdc work run sums --limit 1 -- sh -c 'read a b; echo $((a + b))'")
+                    #expect(try await shell(tool, command).result() == "3")
+                    _ = try await worker.result()
                 case "publish match:7 'kick-off'":
                     // The subscriber of the line before may not have subscribed yet.
                     try await until("the message reaches it") { try await shell(tool, command).result() == "1" }

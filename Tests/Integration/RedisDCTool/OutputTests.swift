@@ -24,9 +24,11 @@ struct OutputTests {
         "latch down": "latch down counted --count 9", "latch wait": "latch wait open --count 0",
         "latch remaining": "latch remaining counted --count 9", "latch destroy": "latch destroy no-latch --count 9",
         "mail send": "mail send --to bob hello", "mail listen": "mail listen alice --device d --follow",
-        "mail ack": "mail ack alice CURSOR", "mail peek": "mail peek kept", "mail inspect": "mail inspect alice",
+        "mail ask": "mail ask --to sums --timeout 100 x", "mail ack": "mail ack alice CURSOR",
+        "mail peek": "mail peek kept", "mail inspect": "mail inspect alice",
         "schedule list": "schedule list", "schedule cancel": "schedule cancel reminder",
-        "work list": "work list pictures --state failed", "work show": "work show pictures",
+        "work run": "work run commands --limit 1 -- sh -c 'exit 65'", "work list": "work list pictures --state failed",
+        "work show": "work show pictures",
         "work retry": "work retry pictures JOB", "work cancel": "work cancel pictures JOB",
         "work pause": "work pause pictures", "work resume": "work resume pictures", "mail delete": "mail delete doomed",
         "presence snapshot": "presence snapshot lobby",
@@ -41,15 +43,15 @@ struct OutputTests {
         "publish": "publish news hello", "subscribe": "subscribe news --json",
     ]
 
-    /// The commands that leave the output to another program, and exit with its status.
-    private static let runners: Set = ["lock", "rwlock"]
+    /// The commands that leave the output to another program, and their exit status.
+    private static let runners: [String: Int32] = ["lock": 7, "rwlock": 7, "work run": 0]
 
     /// Makes what the commands use, and returns a mailbox's cursor, the id of a ticket and of a failed job.
     private func prepare(_ tool: EngineTool) async throws -> (cursor: String, ticket: String, job: String) {
         for words in [
             ["sem", "create", "seats", "--permits", "100"], ["sem", "create", "doomed", "--permits", "1"],
             ["classic", "create", "list", "--permits", "9"], ["board", "submit", "maze", "alice", "1"],
-            ["mail", "send", "--to", "alice,kept,doomed", "hello"],
+            ["mail", "send", "--to", "alice,kept,doomed,commands", "hello"],
             ["mail", "send", "--to", "alice", "--after", "3600", "--id", "reminder", "hello"],
             ["mail", "send", "--to", "alice", "--at", "2099-12-31T00:00:00Z", "later"],
             [
@@ -106,6 +108,7 @@ struct OutputTests {
             // An object of the presence, for as long as this process runs.
             let present = try tool.start("presence", "put", "lobby", "seat", "taken", "--user", "zoe")
             try await until("the object exists") { try await !tool.run("presence", "snapshot", "lobby").output.isEmpty }
+            let answering = try tool.start("work", "run", "sums", "--", "echo", "1")
             for (number, listed) in ListedCommand.all.enumerated() {
                 let name = listed.words.dropFirst().joined(separator: " ")
                 let invocation = try #require(Self.invocations[name], "there is no invocation of \(name)")
@@ -114,7 +117,7 @@ struct OutputTests {
                 let end = try await shell(
                     script.replacing("NUMBER", with: "\(number)").replacing("COMMAND", with: command), tool
                 ).end()
-                let expected = Self.runners.contains(name) ? 7 : status
+                let expected = Self.runners[name] ?? status
                 #expect(end.status == expected, "\(name): \(end.error)")
                 // A program that SIGPIPE ends says nothing.
                 #expect(
@@ -122,8 +125,10 @@ struct OutputTests {
                 if expected == 141 { #expect(end.error.isEmpty, "\(name): \(end.error)") }
             }
             #expect(Self.invocations.count == ListedCommand.all.count)
-            present.interrupt()
-            _ = try await present.end()
+            for child in [present, answering] {
+                child.interrupt()
+                _ = try await child.end()
+            }
         }
     }
 
