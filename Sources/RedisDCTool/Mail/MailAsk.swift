@@ -14,7 +14,7 @@ struct MailAsk: AsyncParsableCommand {
             Exit status: 75 no answer in time, 65 the question has failed for good.
             """
     )
-    .examples("redisdc mail ask --to sums --timeout 5 '1 2 3'")
+    .examples("redisdc mail ask --to prices --timeout 5 lamp-7")
     @OptionGroup var mail: MailOptions
     @Option(name: .customLong("to"), help: "The name of the mailbox.") var recipient: String
     @Option(help: "The type of the message, for receivers to dispatch on.") var type: String?

@@ -3,7 +3,6 @@ import CoordinationBase
 import Foundation
 import Hiredis
 import RedisDCTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -28,15 +27,7 @@ extension QueueListenTests {
         @Test("every job is run")
         func stops() async throws {
             try await withServer { _, redis, other in
-                let calls = Atomic(0)
-                let lossy = InterposedRedis(
-                    redis,
-                    after: { keys in
-                        guard keys.contains(where: { $0.contains(":work:") }) else { return }
-                        if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 7) {
-                            throw RedisError(.connectionLost, "lost", mayHaveRun: true)
-                        }
-                    })
+                let lossy = InterposedRedis.losing(every: 7, of: redis, withKeysThatContain: ":work:")
                 var configuration = PostOfficeConfiguration()
                 configuration.callTimeout = patience
                 let (done, isOver) = (Locked<Set<String>>([]), Locked(false))

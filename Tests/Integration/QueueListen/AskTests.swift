@@ -3,7 +3,6 @@ import CoordinationBase
 import Foundation
 import Hiredis
 import RedisDCTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -118,8 +117,8 @@ extension QueueListenTests {
                         seen.withLock { $0.append(job.message.text) }
                         return "yes"
                     } _: {
-                        #expect(
-                            try await office.ask(Message(text: "now"), to: "jobs", timeout: patience).text == "yes")
+                        let answer = try await office.ask(Message(text: "now"), to: "jobs", timeout: patience)
+                        #expect(answer.text == "yes")
                     }
                     #expect(seen.withLock { $0 } == ["now"])
                     let wrong = await code { _ = try await office.ask(Message(text: "x"), to: "jobs", timeout: .zero) }
@@ -205,18 +204,12 @@ extension QueueListenTests {
         @Test("the first answer counts, although the job runs again and replies are lost on both sides")
         func again() async throws {
             try await withServer { _, redis, other in
-                func lossy(_ redis: any Redis) -> InterposedRedis {
-                    let calls = Atomic(0)
-                    return InterposedRedis(
-                        redis,
-                        after: { _ in
-                            if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 3) {
-                                throw RedisError(.connectionLost, "lost", mayHaveRun: true)
-                            }
-                        })
-                }
-                try await withPostOffice(redis: lossy(redis), configuration: patientOffice()) { one in
-                    try await withPostOffice(redis: lossy(other), configuration: patientOffice()) { two in
+                try await withPostOffice(
+                    redis: InterposedRedis.losing(every: 3, of: redis), configuration: patientOffice()
+                ) { one in
+                    try await withPostOffice(
+                        redis: InterposedRedis.losing(every: 3, of: other), configuration: patientOffice()
+                    ) { two in
                         let answers = Locked<[String: [Bool]]>([:])
                         let work = Task {
                             try await two.mailbox("jobs").work(quickWork()) { job in

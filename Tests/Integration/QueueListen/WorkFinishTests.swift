@@ -18,14 +18,7 @@ extension QueueListenTests {
         @Test("the effect happens once, although replies are lost and handlers fail afterwards")
         func once() async throws {
             try await withServer { _, redis, other in
-                let calls = Atomic(0)
-                let lossy = InterposedRedis(
-                    redis,
-                    after: { _ in
-                        if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 3) {
-                            throw RedisError(.connectionLost, "lost", mayHaveRun: true)
-                        }
-                    })
+                let lossy = InterposedRedis.losing(every: 3, of: redis)
                 let runs = Locked(0)
                 try await withPostOffice(redis: lossy, configuration: patientOffice()) { office in
                     let sender = try PostOffice(redis: other, configuration: patientOffice())

@@ -13,15 +13,12 @@ struct ByteArgumentTests {
     private func shell(_ script: String, _ tool: EngineTool) async throws -> Child.End {
         // `eventually` gives up, so that a program that fails each time ends the test.
         let prefix = """
-            cd '\(tool.folder.path)'; e=$(printf '\\351'); E=$(printf '\\350')
+            e=$(printf '\\351'); E=$(printf '\\350')
             eventually() { for _ in $(seq 600); do if "$@"; then return; fi; sleep 0.05; done; return 1; }
             publishes() { [ "$(redisdc publish news $e$E)" = 1 ]; }
 
             """
-        return try await Child(
-            "sh", ["-c", (prefix + script).replacing("redisdc ", with: tool.path + " ")],
-            environment: ["REDIS_URL": tool.server.url]
-        ).end()
+        return try await tool.shell(prefix + script).end()
     }
 
     @Test("are passed on to the program that lock runs, as its name, its arguments and its environment")

@@ -88,13 +88,6 @@ struct OutputTests {
         }
     }
 
-    /// Starts a command of the tool by a shell, in the folder of the tool.
-    private func shell(_ script: String, _ tool: EngineTool) throws -> Child {
-        try Child(
-            "sh", ["-c", "cd '\(tool.folder.path)'; \(script.replacing("redisdc ", with: tool.path + " "))"],
-            environment: ["REDIS_URL": tool.server.url])
-    }
-
     @Test(
         "every command exits with 73 when its output is full, and with 141 when nobody can read it",
         arguments: [
@@ -114,8 +107,8 @@ struct OutputTests {
                 let invocation = try #require(Self.invocations[name], "there is no invocation of \(name)")
                 let command = invocation.replacing("CURSOR", with: cursor).replacing("TICKET", with: ticket)
                     .replacing("JOB", with: job)
-                let end = try await shell(
-                    script.replacing("NUMBER", with: "\(number)").replacing("COMMAND", with: command), tool
+                let end = try await tool.shell(
+                    script.replacing("NUMBER", with: "\(number)").replacing("COMMAND", with: command)
                 ).end()
                 let expected = Self.runners[name] ?? status
                 #expect(end.status == expected, "\(name): \(end.error)")
@@ -137,12 +130,12 @@ struct OutputTests {
         try await withEngineTool { tool in
             for command in ["--help", "--version", "mail listen --help", "--generate-completion-script bash"] {
                 for output in ["> /dev/full", ">&-"] {
-                    let end = try await shell("exec redisdc \(command) \(output)", tool).end()
+                    let end = try await tool.shell("exec redisdc \(command) \(output)").end()
                     #expect(end.status == 73, "\(command) \(output)")
                 }
             }
             // A connection would take the number of a closed descriptor.
-            let end = try await shell("exec redisdc sem value none >&- 2>&-", tool).end()
+            let end = try await tool.shell("exec redisdc sem value none >&- 2>&-").end()
             #expect(end.status == 65)
         }
     }
@@ -157,8 +150,8 @@ struct OutputTests {
         try await withEngineTool { tool in
             // `read` ends with the first line; some of them print none.
             let reader = ["top", "elect", "presence"].contains { command.hasPrefix($0) } ? "read line" : "true"
-            let end = try await shell(
-                "mkfifo pipe; { redisdc \(command); echo $? > status; } > pipe & \(reader) < pipe; wait", tool
+            let end = try await tool.shell(
+                "mkfifo pipe; { redisdc \(command); echo $? > status; } > pipe & \(reader) < pipe; wait"
             ).end()
             #expect(end.status == 0 && end.error.isEmpty, "\(end.error)")
             #expect(try await tool.text(of: "status") == "141")
@@ -169,7 +162,7 @@ struct OutputTests {
     func effect() async throws {
         try await withEngineTool { tool in
             try await tool.run("sem", "create", "seats", "--permits", "0")
-            let end = try await shell("{ redisdc sem signal seats; echo $? > status; } | true; cat status", tool).end()
+            let end = try await tool.shell("{ redisdc sem signal seats; echo $? > status; } | true; cat status").end()
             #expect(["0", "141"].contains(end.output))
             #expect(try await tool.run("sem", "value", "seats").output == "1")
         }
@@ -181,7 +174,7 @@ struct OutputTests {
     func unwritten(output: String) async throws {
         try await withEngineTool { tool in
             for _ in 0..<3 { try await tool.run("mail", "send", "--to", "alice", "one", "two", "three") }
-            let end = try await shell("redisdc mail listen alice --follow \(output)", tool).end()
+            let end = try await tool.shell("redisdc mail listen alice --follow \(output)").end()
             #expect(end.output.isEmpty)
             #expect(try await tool.run("mail", "peek", "alice").output.split(separator: "\n").count == 9)
         }
@@ -193,11 +186,11 @@ struct OutputTests {
             try await withEngineTool { tool in
                 try await tool.run("mail", "send", "--to", "alice", "one", "two", "three")
                 // The reader takes one line and goes when it may.
-                let child = try shell(
+                let child = try tool.shell(
                     """
                     mkfifo pipe; { redisdc mail listen alice --follow --limit 1; echo $? > status; } > pipe &
                     { read line; echo $line > first; \(tool.shellUntil("go")); } < pipe; wait
-                    """, tool)
+                    """)
                 #expect(try await tool.text(of: "first") == "one")
                 func left() async throws -> [Substring] {
                     try await tool.run("mail", "peek", "alice").output.split(separator: "\n")

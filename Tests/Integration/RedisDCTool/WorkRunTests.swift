@@ -60,6 +60,36 @@ struct WorkRunTests {
         }
     }
 
+    @Test("with a limit of one, one job is run; no process is left over after a command")
+    func limit() async throws {
+        try await withEngineTool { tool in
+            try await tool.run(
+                "mail", "send", "--to", "jobs", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12")
+            // Each notes the children of redisdc that have ended and were not waited for.
+            let command = "ps --ppid $PPID -o stat= | grep -c Z >> \(tool.mark("log")); true"
+            try await tool.run("work", "run", "jobs", "--limit", "1", "--", "sh", "-c", command)
+            #expect(lines(tool) == ["0"])
+            #expect(try await status(tool) == "jobs: 11 messages, 0 jobs wait, 0 run, 0 have failed")
+            let rest = try await tool.run(
+                "work", "run", "jobs", "--limit", "11", "--concurrency", "1", "--", "sh", "-c", command)
+            #expect(rest.status == 0)
+            #expect(lines(tool) == Array(repeating: "0", count: 12))
+        }
+    }
+
+    @Test("an answer that is too large is refused, and says so to whoever asks")
+    func tooLarge() async throws {
+        try await withEngineTool { tool in
+            let worker = try tool.start(
+                "work", "run", "jobs", "--limit", "2", "--", "sh", "-c", "head -c $(cat) /dev/zero")
+            let large = try await tool.run("mail", "ask", "--to", "jobs", "--timeout", "100", "1000001")
+            #expect(large.status == 65 && large.error.contains("has written 1000001 bytes"), "\(large.error)")
+            let largest = try tool.shell("redisdc mail ask --to jobs --timeout 100 1000000 | wc -c")
+            #expect(try await largest.result() == "1000001")
+            _ = try await worker.end()
+        }
+    }
+
     @Test("a body of the largest size reaches a command that reads it slowly, or not at all")
     func large() async throws {
         try await withEngineTool { tool in

@@ -1,4 +1,5 @@
 import Hiredis
+import Synchronization
 import TestSupport
 
 /// A Redis with hooks around each script and each command.
@@ -18,6 +19,22 @@ final class InterposedRedis: RedisDecorator {
         _ redis: RedisClient, before: @escaping Hook = { _ in }, after: @escaping Hook = { _ in },
         beforePost: (@Sendable (RedisScript) async -> Void)? = nil
     ) { (self.redis, self.before, self.after, self.beforePost) = (redis, before, after, beforePost) }
+
+    /// A Redis that loses each `nth` reply, of the calls whose keys contain `part` if that is
+    /// given: the call has run, and its caller is told that the connection was lost.
+    static func losing(every nth: Int, of redis: RedisClient, withKeysThatContain part: String? = nil)
+        -> InterposedRedis
+    {
+        let calls = Atomic(0)
+        return InterposedRedis(
+            redis,
+            after: { keys in
+                if let part, !keys.contains(where: { $0.contains(part) }) { return }
+                if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: nth) {
+                    throw RedisError(.connectionLost, "lost", mayHaveRun: true)
+                }
+            })
+    }
 
     /// A hook's error takes the place of Redis's.
     private func call(_ hook: Hook, _ keys: [String]) async throws(RedisError) {

@@ -20,6 +20,13 @@ struct EngineTool: Sendable {
         try Child("redisdc", words, environment: ["REDIS_URL": server.url])
     }
 
+    /// Starts a shell in the folder, for which `redisdc` is the program.
+    func shell(_ script: String) throws -> Child {
+        try Child(
+            "sh", ["-c", "cd '\(folder.path)'; \(script.replacing("redisdc ", with: path + " "))"],
+            environment: ["REDIS_URL": server.url])
+    }
+
     /// The path of the program, for shells.
     var path: String { Bundle.main.executableURL!.deletingLastPathComponent().appendingPathComponent("redisdc").path }
 

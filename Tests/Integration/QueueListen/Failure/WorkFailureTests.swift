@@ -64,15 +64,7 @@ extension QueueListenTests {
         @Test("replies that are lost neither lose a job nor run it twice", arguments: [1, 8])
         func lostReplies(concurrency: Int) async throws {
             try await withServer { _, redis, other in
-                let calls = Atomic(0)
-                let lossy = InterposedRedis(
-                    redis,
-                    after: { keys in
-                        guard keys.contains(where: { $0.contains(":work:") }) else { return }
-                        if calls.add(1, ordering: .relaxed).newValue.isMultiple(of: 3) {
-                            throw RedisError(.connectionLost, "lost", mayHaveRun: true)
-                        }
-                    })
+                let lossy = InterposedRedis.losing(every: 3, of: redis, withKeysThatContain: ":work:")
                 let log = JobLog()
                 try await withPostOffice(redis: lossy, configuration: patientOffice()) { office in
                     let sender = try PostOffice(redis: other, configuration: patientOffice())
