@@ -204,22 +204,19 @@ extension Engine {
     // MARK: The session
 
     private func join(_ life: SessionLife) async {
-        let arguments: [RedisArgument] = [
-            .string(life.id), .string(randomID()), .integer(settings.ttl.wholeMicroseconds),
-            .string(namespace.layout), .string(nodeDescription), .string(String(machine.highestFence)),
-        ]
+        let arguments = Join.arguments(
+            life.id, epoch: randomID(), layout: namespace.layout, about: nodeDescription, machine: machine)
         do throws(RedisError) {
             let reply = try await redis.script(
                 Scripts.join, keys: keys.all, arguments: arguments, timeout: settings.heartbeatInterval)
-            let parts = reply.array ?? []
-            switch (parts.first?.string, parts.dropFirst().first?.string) {
-            case ("ok", let epoch?):
-                let next = parts.last?.integer ?? 0
-                let after = next > 0 ? Duration.microseconds(next) : nil
-                perform(machine.joined(life.id, epoch: epoch, next: after, now: now))
-            case ("lost", _): perform(machine.joinedTooLate(life.id))
-            case ("conflict", let layout?): await joinFailed(life, .fatal(namespace.conflict(with: layout)))
-            default: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))
+            switch Join.Reply(reply) {
+            case .joined(let epoch, let next, let lastMayHaveExpired):
+                perform(
+                    machine.joined(
+                        life.id, epoch: epoch, next: next, lastMayHaveExpired: lastMayHaveExpired, now: now))
+            case .lost: perform(machine.joinedTooLate(life.id))
+            case .conflict(let layout): await joinFailed(life, .fatal(namespace.conflict(with: layout)))
+            case nil: await joinFailed(life, .fatal(RedisDCError(.serverError, "unexpected reply: \(reply.form)")))
             }
         } catch {
             await joinFailed(life, Machine.Failure(error, keys: keys))

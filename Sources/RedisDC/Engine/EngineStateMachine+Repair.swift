@@ -368,8 +368,8 @@ extension EngineStateMachine {
 
     /// Records what is lost with a session of which Redis knows nothing.
     ///
-    /// Another one may have ended the session, if the server's clock was set forward, so this counts only if Redis has
-    /// lost everything, or if the session was too young for a new server.
+    /// Others may have swept the session, if the server's clock was set forward. So this counts only if Redis has lost
+    /// everything, or if the session was too young for a new server, and the server has not seen it expire.
     mutating func keepEffects(of session: Session, _ now: Duration) {
         let isYoung = session.notices.connection > 0 && now - session.since < settings.repairTime
         effects.forgetOld(now)
@@ -377,20 +377,24 @@ extension EngineStateMachine {
         let lost = effects.takeAll().map(\.request) + unfinished.map(\.request)
         lostEffects = LostEffects(
             operations: lost.sorted { $0.number < $1.number }.map(\.operation)
-                + (session.comparison?.refused ?? []), isCertain: isYoung)
+                + (session.comparison?.refused ?? []), session: life.id, isCertain: isYoung)
     }
 
     /// The effects of the session before.
     struct LostEffects {
         var operations: [any EngineOperation] = []
+        /// The session.
+        var session = ""
         /// Whether they are lost also if Redis has not lost everything.
         var isCertain = false
     }
 
     /// Returns the requests that do again what was lost with the session before.
-    mutating func repairsOfLastSession(isEverythingLost: Bool, _ now: Duration) -> [EngineRequest] {
+    mutating func repairsOfLastSession(
+        isEverythingLost: Bool, mayHaveExpired: Bool, _ now: Duration
+    ) -> [EngineRequest] {
         defer { lostEffects = LostEffects() }
-        guard isEverythingLost || lostEffects.isCertain else { return [] }
+        guard isEverythingLost || lostEffects.isCertain && !mayHaveExpired else { return [] }
         return lostEffects.operations.compactMap { operation in
             switch (operation.remedy, operation.once) {
             case (.again, .slot): repair(operation, until: now + Self.repairPatience)

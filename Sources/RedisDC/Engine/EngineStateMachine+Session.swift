@@ -177,8 +177,12 @@ extension EngineStateMachine {
 
     /// Handles a successful join: the session is live, and the backlog is sent.
     ///
-    /// - Parameter next: as in ``EngineReply/MaintenanceWork``.
-    mutating func joined(_ id: String, epoch new: String, next: Duration? = nil, now: Duration) -> [JoinAction] {
+    /// - Parameters:
+    ///   - next: as in ``EngineReply/MaintenanceWork``.
+    ///   - lastMayHaveExpired: whether the session in ``lostEffects`` may have expired on the server.
+    mutating func joined(
+        _ id: String, epoch new: String, next: Duration? = nil, lastMayHaveExpired: Bool = false, now: Duration
+    ) -> [JoinAction] {
         guard id == life.id, case .joining(let since, let channel) = phase else { return [] }
         life.extend(to: since + settings.ttl - settings.margin)
         let regular = since + settings.heartbeatInterval
@@ -189,7 +193,9 @@ extension EngineStateMachine {
         if isEverythingLost { actions.append(.event(.dataLost)) }
         epoch = new
         actions.append(.event(.sessionStarted(id: id)))
-        actions += repairsOfLastSession(isEverythingLost: isEverythingLost, now).map { .send($0) }
+        actions += repairsOfLastSession(
+            isEverythingLost: isEverythingLost, mayHaveExpired: lastMayHaveExpired, now
+        ).map { .send($0) }
         let waiting = backlog
         backlog = []
         for id in waiting { if let request = begin(id, now) { actions.append(.send(request)) } }

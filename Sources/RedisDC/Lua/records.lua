@@ -33,6 +33,7 @@ end
 --   partitions  number of partitions of the namespace, then ' layout 3', the version of this layout
 --   clock       the last tick. Every lease, waiter, new resource, item and meeting takes the next one (clock.lua)
 --   rechecked   the last name that a heartbeat has handed out to be rechecked
+--   swept       the sessions that were swept last (session_sweep.lua)
 --   watchers    sessions that send a heartbeat whenever the next session expires (session_watch.lua)
 -- The other fields of the state and of the values begin with these letters:
 --   i:SID           how the session describes itself

@@ -44,7 +44,9 @@ end
 --   [4] partitions: number of partitions of the namespace, then ' layout 3'
 --   [5] about: how the session describes itself
 --   [6] fence: the highest that the process has seen; later ones are higher. More than a day ahead, it is ignored.
--- Reply: {'ok', epoch, next: see keep_watch}, {'lost'} (the session existed and has expired), or {'conflict',
+--   [7] SID of the process's session before, if it was found missing, or empty
+-- Reply: {'ok', epoch, next: see keep_watch, 1 if the session before may have expired, else 0}, {'lost'} (the session
+--   existed and has expired), or {'conflict',
 --   partitions, as in [4]}: of the namespace, without a layout for one of the first layout.
 -- Refuses with the error WRONGTYPE if a key holds something else.
 function entry.join(keys, arguments)
@@ -66,5 +68,6 @@ function entry.join(keys, arguments)
   write_new_session(partition, sid, session, arguments[5])
   raise_clock_on_join(partition.state, now, tonumber(arguments[6] or 0))
   local next_heartbeat = keep_watch(partition, sid, ttl, now, watchers)
-  return {'ok', epoch or epoch_if_new, next_heartbeat}
+  local has_expired = may_have_expired(partition.state, arguments[7] or '', now)
+  return {'ok', epoch or epoch_if_new, next_heartbeat, has_expired and 1 or 0}
 end

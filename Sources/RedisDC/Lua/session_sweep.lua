@@ -5,6 +5,8 @@
 local COUNTED_PAGE, MAX_COUNTED = 512, 2048
 -- The number of slots in a page of a sweep, and the maximum number of pages in one script.
 local SWEPT_PAGE, MAX_SWEPT_PAGES = 128, 8
+-- The size of the list of swept sessions from which on each new one takes the place of the oldest: about a hundred.
+local MAX_SWEPT_LIST = 4000
 -- The greatest number of slots, 2^31: a record with more is corrupt.
 local MAX_SLOTS = 2147483648
 
@@ -64,6 +66,18 @@ local function sweep_slots(state, sid, first, stop, claims)
   if #done > 0 then redis.call('HDEL', state, unpack(done)) end
 end
 
+-- Notes a session that was swept in the field `swept`: a time, then ' SID:TIME' for each of the last sessions, in
+-- microseconds. The time at the beginning is that of the last session that is not listed any more. The process of the
+-- session asks for it when it finds the session gone: nothing was lost then, so it does nothing again.
+local function note_swept(state, sid, now)
+  local swept = redis.call('HGET', state, 'swept') or '0'
+  if #swept > MAX_SWEPT_LIST then
+    local dropped, rest = string.match(swept, '^%d+ %w+:(%d+)(.*)$')
+    swept = dropped and dropped .. rest or string.format('%d', now)
+  end
+  redis.call('HSET', state, 'swept', swept .. string.format(' %s:%d', sid, now))
+end
+
 -- Makes the expiry of a session final, and lists its claims for the scripts that end claims of other sessions, from the
 -- last slot to the first. Deletes slots without claims, and the session when no slot is left.
 -- KEYS: state, index, sessions, values
@@ -105,6 +119,8 @@ function entry.sweep(keys, arguments)
   end
   if session.slots == 0 then
     delete_session(partition, sid)
+    -- After a deletion, Redis allows the write also at maxmemory.
+    note_swept(partition.state, sid, now)
   elseif is_top or not has_ended then
     allow_writes(partition.state)
     write_session(partition, sid, session)

@@ -8,6 +8,9 @@
 -- How far a fence may be ahead of TIME, in microseconds: a day. The clock is not raised to a greater one.
 local MAX_FENCE_LEAD = 86400000000
 
+-- For how long the list of swept sessions is needed, in microseconds.
+local SWEPT_TIME = 60000000
+
 -- Returns the field of a slot.
 local function field_of_slot(sid, slot)
   return SLOT_FIELD .. sid .. ':' .. string.format('%d', slot)
@@ -36,6 +39,18 @@ end
 local function delete_session(partition, sid)
   redis.call('HDEL', partition.state, SESSION_FIELD .. sid, ABOUT_FIELD .. sid)
   redis.call('ZREM', partition.sessions, sid)
+end
+
+-- Returns whether a session may have expired here: it is stored, or among those that were swept last, or others were
+-- swept after it. Otherwise this server has never had it, or has lost it.
+local function may_have_expired(state, sid, now)
+  if sid == '' then return false end
+  local stored = redis.call('HMGET', state, SESSION_FIELD .. sid, 'swept')
+  if stored[1] then return true end
+  local swept = stored[2] or '0'
+  if string.find(swept, ' ' .. sid .. ':', 1, true) then return true end
+  local is_complete = tonumber(string.match(swept, '^%d+') or now) < now - SWEPT_TIME
+  return not is_complete
 end
 
 -- Asks sessions, by the message `look`, to send a heartbeat immediately.

@@ -111,4 +111,24 @@ do
   end
   next_heartbeat = math.floor(wait)
 end
-return {'ok', epoch or epoch_if_new, next_heartbeat}
+local has_expired
+repeat
+  local sid_2 = arguments[7] or ''
+  if sid_2 == '' then
+    has_expired = false
+    break
+  end
+  local stored_2 = call('HMGET', partition_state, 's:' .. sid_2, 'swept')
+  if stored_2[1] then
+    has_expired = true
+    break
+  end
+  local swept = stored_2[2] or '0'
+  if string.find(swept, ' ' .. sid_2 .. ':', 1, true) then
+    has_expired = true
+    break
+  end
+  local is_complete = tonumber(string.match(swept, '^%d+') or now) < now - 60000000
+  has_expired = not is_complete
+until true
+return {'ok', epoch or epoch_if_new, next_heartbeat, has_expired and 1 or 0}

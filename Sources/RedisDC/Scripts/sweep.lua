@@ -106,6 +106,12 @@ end
 if session_slots == 0 then
   call('HDEL', partition_state, 's:' .. sid, 'i:' .. sid)
   call('ZREM', partition_sessions, sid)
+  local swept = call('HGET', partition_state, 'swept') or '0'
+  if #swept > 4000 then
+    local dropped, rest = string.match(swept, '^%d+ %w+:(%d+)(.*)$')
+    swept = dropped and dropped .. rest or format('%d', now)
+  end
+  call('HSET', partition_state, 'swept', swept .. format(' %s:%d', sid, now))
 elseif is_top or not has_ended then
   call('HDEL', partition_state, '')
   call('HSET', partition_state, 's:' .. sid, struct.pack('<ddd', session_expires, session_notices, session_slots))

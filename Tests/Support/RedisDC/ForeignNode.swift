@@ -122,6 +122,13 @@ final class ForeignNode: Sendable {
         _ = try await redis.script(script, keys: keys, arguments: [.string(session), .integer(expires)])
     }
 
+    /// Whether another session may have expired, as the process learns that begins its next one.
+    func mayHaveExpired(_ other: String) async throws -> Bool {
+        let reply = try await run(
+            "join", [.string(session), "", 60_000_000, "1 layout 3", "elsewhere 1 foreign", "0", .string(other)])
+        return reply.last == "1"
+    }
+
     var channel: SubscriptionTopic { .channel("rdc:{default:0}:wake:\(session)") }
 
     // MARK: Scripts

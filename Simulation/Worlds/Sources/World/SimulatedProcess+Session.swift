@@ -92,11 +92,9 @@ extension SimulatedProcess {
     }
 
     func join(_ life: SessionLife) {
-        let arguments: [RedisArgument] = [
-            .string(life.id), .string("e\(number)x\(world.random.next())"),
-            .integer(machine.settings.ttl.wholeMicroseconds),
-            .string(world.namespace.layout), .string(name), .string(String(machine.highestFence)),
-        ]
+        let arguments = Join.arguments(
+            life.id, epoch: "e\(number)x\(world.random.next())", layout: world.namespace.layout, about: name,
+            machine: machine)
         link.send(Scripts.join, world.keys.all, arguments, timeout: machine.settings.heartbeatInterval) { result in
             self.joinAnswered(life, result)
         }
@@ -105,19 +103,18 @@ extension SimulatedProcess {
     func joinAnswered(_ life: SessionLife, _ result: Result<RESPValue, RedisError>) {
         switch result {
         case .success(let reply):
-            let parts = reply.array ?? []
-            switch (parts.first?.string, parts.dropFirst().first?.string) {
-            case ("ok", let epoch?):
-                let next = parts.last?.integer ?? 0
-                let after = next > 0 ? Duration.microseconds(next) : nil
-                for action in machine.joined(life.id, epoch: epoch, next: after, now: now) {
+            switch Join.Reply(reply) {
+            case .joined(let epoch, let next, let lastMayHaveExpired):
+                let actions = machine.joined(
+                    life.id, epoch: epoch, next: next, lastMayHaveExpired: lastMayHaveExpired, now: now)
+                for action in actions {
                     switch action {
                     case .event(let event): observe(event)
                     case .send(let request): send(request)
                     }
                 }
-            case ("lost", _): perform(machine.joinedTooLate(life.id))
-            default: world.violation("join has the reply \(reply)")
+            case .lost: perform(machine.joinedTooLate(life.id))
+            case .conflict, nil: world.violation("join has the reply \(reply)")
             }
         case .failure(let error):
             let failure = Machine.Failure(error, keys: world.keys)

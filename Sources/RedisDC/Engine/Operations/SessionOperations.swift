@@ -1,6 +1,45 @@
 // The operations on sessions, which the engine itself requests.
 import Hiredis
 
+/// The beginning of a session.
+enum Join {
+    /// - Parameters:
+    ///   - session: the session to begin.
+    ///   - epoch: that of a new state, random.
+    ///   - about: how the session describes itself.
+    static func arguments(
+        _ session: String, epoch: String, layout: String, about: String, machine: EngineStateMachine
+    ) -> [RedisArgument] {
+        [
+            .string(session), .string(epoch), .integer(machine.settings.ttl.wholeMicroseconds), .string(layout),
+            .string(about), .string(String(machine.highestFence)), .string(machine.lostEffects.session),
+        ]
+    }
+
+    enum Reply {
+        /// `next`: as in ``EngineReply/MaintenanceWork``. `lastMayHaveExpired`: whether the session before may have
+        /// expired on this server.
+        case joined(epoch: String, next: Duration?, lastMayHaveExpired: Bool)
+        /// An earlier attempt had created the session, and it has expired since.
+        case lost
+        /// The namespace has another layout.
+        case conflict(layout: String)
+
+        init?(_ reply: RESPValue) {
+            let parts = reply.array ?? []
+            switch (parts.first?.string, parts.dropFirst().first?.string) {
+            case ("ok", let epoch?) where parts.count == 4:
+                guard let next = parts[2].integer, let hasExpired = parts[3].integer else { return nil }
+                self = .joined(
+                    epoch: epoch, next: next > 0 ? .microseconds(next) : nil, lastMayHaveExpired: hasExpired == 1)
+            case ("lost", _): self = .lost
+            case ("conflict", let layout?): self = .conflict(layout: layout)
+            default: return nil
+            }
+        }
+    }
+}
+
 /// Extends the session, and compares what the process has seen with what Redis has.
 struct Heartbeat: EngineOperation {
     typealias Value = Void

@@ -108,10 +108,12 @@ struct MachineRun {
         apply { $0.subscriptionChanged($1, isSubscribed: isSubscribed, now: $2) }
     }
 
-    mutating func joined(epoch: String = "epoch", next: Duration? = nil) {
+    mutating func joined(epoch: String = "epoch", next: Duration? = nil, lastMayHaveExpired: Bool = false) {
         wantsJoin = false
         notices = 0
-        apply { $0.joined($1, epoch: epoch, next: next, now: $2) }
+        apply {
+            $0.joined($1, epoch: epoch, next: next, lastMayHaveExpired: lastMayHaveExpired, now: $2)
+        }
     }
 
     /// Handles a new connection for commands.

@@ -276,6 +276,18 @@ struct RepairStateMachineTests {
         #expect(run.taken().last == "event started")
     }
 
+    @Test("operations of a young session that a new server lacks are carried out again, unless others have swept it")
+    func young() {
+        for isSwept in [false, true] {
+            var run = Self.signals(2)
+            run.reconnected()
+            run.reply(3, .lost(isExpired: false))
+            run.listening()
+            run.joined(lastMayHaveExpired: isSwept)
+            #expect(run.taken().last == (isSwept ? "event started" : "send signal 2"))
+        }
+    }
+
     @Test("what is remembered of equal operations is one, and different ones stay different")
     func equalOperations() {
         let (one, two) = (Self.semaphore, Resource(name: "t", kind: .semaphore, permits: 0))

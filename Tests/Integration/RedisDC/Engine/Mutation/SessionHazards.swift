@@ -164,6 +164,46 @@ extension Hazard {
             return try await resource(redis)?.free == 0
         },
         Hazard(
+            testDescription: "a process learns that its session was swept, and not lost",
+            safeguard: "call('HSET', partition_state, 'swept'", replacement: "call('HSET', partition_state, 'clock'"
+        ) { nodes, redis in
+            let (dying, living) = (try await nodes(), try await nodes())
+            try await dying.expire()
+            _ = try await living.run("sweep", [.string(dying.session), ""])
+            return try await living.mayHaveExpired(dying.session)
+        },
+        Hazard(
+            testDescription: "a process learns that its session has expired, before others sweep it",
+            safeguard: "if stored_2[1] then", replacement: "if false then"
+        ) { nodes, redis in
+            let (dying, living) = (try await nodes(), try await nodes())
+            try await dying.expire()
+            return try await living.mayHaveExpired(dying.session)
+        },
+        Hazard(
+            testDescription: "after many sweeps, a session that is not listed may be one of them, but not for ever",
+            safeguard: "has_expired = not is_complete", replacement: "has_expired = false"
+        ) { nodes, redis in
+            let living = try await nodes()
+            guard try await !living.mayHaveExpired("unknown") else { return false }
+            for _ in 0..<400 {
+                let dying = try await nodes()
+                try await dying.expire()
+                _ = try await living.run("sweep", [.string(dying.session), ""])
+            }
+            let swept = try await redis.send("HGET", "rdc:{default:0}:book", "swept").string ?? ""
+            guard swept.utf8.count < 4100, try await living.mayHaveExpired("unknown") else { return false }
+            // A minute later.
+            let parts = swept.split(separator: " ", maxSplits: 1)
+            let earlier = "\(Int(parts[0])! - 60_000_001) \(parts[1])"
+            _ = try await redis.send("HSET", "rdc:{default:0}:book", "swept", .string(earlier))
+            let last = parts[1].split(separator: " ").last!.split(separator: ":")[0]
+            let (unknown, known) = (
+                try await living.mayHaveExpired("unknown"), try await living.mayHaveExpired(String(last))
+            )
+            return !unknown && known
+        },
+        Hazard(
             testDescription: "an expired session is refused",
             safeguard: "if session_expires <= clock_now then", replacement: "if false then"
         ) { nodes, redis in
