@@ -150,7 +150,9 @@ final class WorkerRun: @unchecked Sendable {
         where item.entry.index < job.message.index && item.entry.life == 0 && !item.isReplaced && !item.entry.isEmpty {
             let earlier = item.entry.text
             if JobBook.orderKey(of: item.entry.body) == key, book.done[earlier] == nil, !book.failed.contains(earlier),
-                !book.cancelled.contains(earlier), !owner.mail.ledger.deletedJobs.contains(earlier)
+                !book.cancelled.contains(earlier), !owner.mail.ledger.deletedJobs.contains(earlier),
+                // The process that has finished it may have died before the reply.
+                owner.mail.effects(of: earlier) == 0
             {
                 fail("runs before \"\(earlier)\"", text)
             }
@@ -225,11 +227,16 @@ extension MailWorld {
             + "\(left.states), \(left.keys) order keys"
     }
 
+    /// How often a job has had its effect.
+    fileprivate func effects(of text: String) -> Int {
+        var server = world.servers.master
+        return Int(server.execute("GET", Bytes("effect \(text)")).bytes?.text ?? "") ?? 0
+    }
+
     /// The effect of a job has happened once, or for each time that Redis has lost and got the message again.
     private func checkEffect(_ text: String, stored: Int) {
         guard let book else { return }
-        var server = world.servers.master
-        let count = Int(server.execute("GET", Bytes("effect \(text)")).bytes?.text ?? "") ?? 0
+        let count = effects(of: text)
         let isExcused = book.failed.contains(text) || book.cancelled.contains(text)
         if count > stored || count == 0 && !isExcused {
             world.violation("the job \"\(text)\" has had its effect \(count) times")
