@@ -28,6 +28,8 @@ final class Link {
     private var held: [(send: () -> Void, fail: () -> Void)]?
     /// Whether services still repair on this connection what the server has lost.
     private var isRepaired = true
+    /// What arrives of broken connections.
+    private var late = LatePackets()
     /// When the last packet in each direction arrives.
     private var lastArrival: Time = 0
     private var lastReply: Time = 0
@@ -167,9 +169,9 @@ final class Link {
                 self.answer(number, reply)
             } else if world.exploration != nil {
                 _ = execute(world)
-            } else if isLate {
-                // A copy that the server reads after what was sent on the next connection.
-                world.after(lateness) { world in
+            } else if let pause = self.late.pause(of: generation, isLate ? lateness : nil, at: world.now) {
+                // The server reads it after what was sent on the next connection.
+                world.after(pause) { world in
                     if world.servers.generation == server { _ = execute(world) }
                 }
             }
@@ -210,6 +212,24 @@ final class Link {
     /// How long a packet takes.
     private func delay() -> Time {
         world.random.time(50...2000) + world.plan.faults.extraDelay(of: process, at: world.now)
+    }
+}
+
+/// The packets of broken connections that still arrive: of each the first ones, in their order, as TCP delivers them.
+private struct LatePackets {
+    /// When the last one of a connection arrives; `nil` if one was lost, and so all that follow.
+    private var last: [Int: Time?] = [:]
+
+    /// Returns after what time a packet arrives, or `nil` if it is lost.
+    ///
+    /// - Parameters:
+    ///   - generation: its connection.
+    ///   - lateness: of this packet alone, or `nil` if it is lost.
+    mutating func pause(of generation: Int, _ lateness: Time?, at now: Time) -> Time? {
+        let before = last[generation] ?? .some(0)
+        let time = before.flatMap { before in lateness.map { max(before + 1, now + $0) } }
+        last[generation] = .some(time)
+        return time.map { $0 - now }
     }
 }
 
