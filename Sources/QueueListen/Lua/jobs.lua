@@ -110,12 +110,10 @@ local function write_waiting(all)
   if #all.removed > 0 then redis.call('ZREM', all.jobs, unpack(all.removed)) end
 end
 
--- Returns a list of tags without one of them.
+-- Returns a list of tags without one of them. Tags are any bytes: a part of two may look like one.
 local function remove_tag(tags, tag)
-  local found = nil
-  for at = 1, #tags, TAG_SIZE do
-    if string.sub(tags, at, at + TAG_SIZE - 1) == tag then found = at end
-  end
+  local found = string.find(tags, tag, 1, true)
+  while found and found % TAG_SIZE ~= 1 do found = string.find(tags, tag, found + 1, true) end
   return found and string.sub(tags, 1, found - 1) .. string.sub(tags, found + TAG_SIZE) or tags
 end
 

@@ -43,15 +43,13 @@ for i, tag in ipairs(ARGV) do
         local queue = call('HGET', all_work, 'o:' .. job_key)
         if queue then
           local kept
-          local sub = string.sub
+          local find = string.find
           do
-            local found = nil
-            for at = 1, #queue, 8 do
-              if sub(queue, at, at + 8 - 1) == tag then
-                found = at
-              end
+            local found = find(queue, tag, 1, true)
+            while found and found % 8 ~= 1 do
+              found = find(queue, tag, found + 1, true)
             end
-            kept = found and sub(queue, 1, found - 1) .. sub(queue, found + 8) or queue
+            kept = found and string.sub(queue, 1, found - 1) .. string.sub(queue, found + 8) or queue
           end
           call('HSET', all_work, 'o:' .. job_key, kept)
         end

@@ -315,11 +315,10 @@ for i = 1, request_ends do
   end
   worker_results = worker_results .. (is_mine and '1' or '0')
   if is_mine then
-    local found = nil
-    for at = 1, #worker_held, 8 do
-      if sub(worker_held, at, at + 8 - 1) == tag then
-        found = at
-      end
+    local find = string.find
+    local found = find(worker_held, tag, 1, true)
+    while found and found % 8 ~= 1 do
+      found = find(worker_held, tag, found + 1, true)
     end
     worker_held = found and sub(worker_held, 1, found - 1) .. sub(worker_held, found + 8) or worker_held
   end
