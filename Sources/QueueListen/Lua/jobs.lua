@@ -11,7 +11,7 @@
 --             p          the workers (Waiter: the process, and when its life ends), one after the other
 --             w:PROCESS  Worker, then the tags of the jobs that it runs
 --             j:TAG      Job, then the reason of its last failure
---             m:TAG      the message: Head, then Body with the envelope
+--             m:TAG      the message without its head, which Job has: Body with the envelope, written once
 --             o:KEY      the tags of the jobs that wait for this order key, the oldest first; it is there while a job
 --                        with the key is not done
 -- jobs  sorted set  the tags of the jobs that wait for a worker, by ms when they may be taken
@@ -41,12 +41,13 @@ local Worker = record {
 
 -- A job. The reason of its last failure follows.
 local Job = record {
-  format = '<BHddc16Bc0',
+  format = '<BHddc16c27Bc0',
   'state',     -- WAITING, PARKED, RUNNING, CANCELLED_JOB, DEAD or FINISHED
   'attempts',  -- how often it was taken
   'fence',     -- of the last time
   'since',     -- ms of the last change
   'process',   -- that has taken it last
+  'head',      -- Head of the message
   'key',       -- its order key, which may be empty
   also = {'reason_at'},
   next = 'reason_at',
@@ -110,11 +111,14 @@ local function write_waiting(all)
   if #all.removed > 0 then redis.call('ZREM', all.jobs, unpack(all.removed)) end
 end
 
--- Returns a list of tags without one of them. Tags are any bytes: a part of two may look like one.
-local function remove_tag(tags, tag)
-  local found = string.find(tags, tag, 1, true)
-  while found and found % TAG_SIZE ~= 1 do found = string.find(tags, tag, found + 1, true) end
-  return found and string.sub(tags, 1, found - 1) .. string.sub(tags, found + TAG_SIZE) or tags
+-- Returns a list of tags without those in a set.
+local function without(tags, set)
+  local kept = {}
+  for at = 1, #tags, TAG_SIZE do
+    local tag = string.sub(tags, at, at + TAG_SIZE - 1)
+    if not set[tag] then kept[#kept + 1] = tag end
+  end
+  return table.concat(kept)
 end
 
 -- Lets the next job with an order key wait for a worker.

@@ -19,8 +19,9 @@ local PollStatus = record {
 
 -- The position after which to read.
 local Cursor = record {
-  -- status: as in the reply of listen. sum: bytes of all messages up to `index`, if known.
-  also = {'index', 'tag', 'status', 'sum'},
+  -- status: as in the reply of listen. sum: bytes of all messages up to `index`, if known. tags: by index, those of
+  -- messages before it that are known; or nil.
+  also = {'index', 'tag', 'status', 'sum', 'tags'},
 }
 
 -- Returns the request of listen, with the mailbox's own limits if it has any.

@@ -60,13 +60,18 @@ local function collect_dead_keys(mail, state, count)
   return dead_keys
 end
 
--- Returns the history of a mailbox with the tags of the first `count` messages but the last of them.
-local function extend_history(box, mail, from_tag, count)
+-- Returns the history of a mailbox with the tags of the first `count` messages but the last of them. Reads those that
+-- are not among the known `tags`.
+local function extend_history(box, mail, state, count, tags)
   local history = redis.call('HGET', box, 'h') or ''
-  if string.sub(history, -8) ~= from_tag then history = from_tag end
+  if string.sub(history, -8) ~= state.from_tag then history = state.from_tag end
   for number = math.max(1, count - MAX_HISTORY + 1), count - 1 do
-    local head = Head.read(load_head(mail, number - 1))
-    history = history .. head.tag
+    local tag = tags and tags[state.from + number]
+    if not tag then
+      local head = Head.read(load_head(mail, number - 1))
+      tag = head.tag
+    end
+    history = history .. tag
   end
   return history
 end
@@ -80,7 +85,7 @@ local function plan_deletion(mail, box, state, cursor, cut)
       deletion.dead_keys = collect_dead_keys(mail, state, cut - state.from)
     end
     deletion.count = cut - state.from
-    deletion.history = extend_history(box, mail, state.from_tag, deletion.count)
+    deletion.history = extend_history(box, mail, state, deletion.count, cursor.tags)
     if cut == cursor.index and cursor.sum then
       state.from, state.from_tag, state.from_sum = cut, cursor.tag, cursor.sum
     else

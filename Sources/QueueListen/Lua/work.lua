@@ -45,8 +45,8 @@ local WorkRequest = record {
   'ends',       -- number of ends, which follow as arguments
 }
 
--- A job that was taken, in a reply. The message follows.
-local TakenJob = record { format = '<Hd', 'attempts', 'fence' }
+-- A job that was taken: two elements of a reply, of which this is the first one. Body with the envelope is the other.
+local TakenJob = record { format = '<Hdc27', 'attempts', 'fence', 'head' }
 
 -- The jobs that a script takes.
 local Harvest = record {
@@ -82,30 +82,38 @@ end
 
 -- Ends the jobs that the arguments of a request report. Notes the results in the record of the worker.
 local function end_jobs(worker, all, request, arguments, now)
-  worker.results = ''
+  local results, ended = {}, {}
   for i = 1, request.ends do
     local is_mine, tag = end_job(all, request, arguments[2 + i], now)
-    worker.results = worker.results .. (is_mine and '1' or '0')
+    results[i] = is_mine and '1' or '0'
     -- The worker may run a job again of which it reports an earlier run, which was lost.
-    if is_mine then worker.held = remove_tag(worker.held, tag) end
+    if is_mine then ended[tag] = true end
   end
+  worker.results = table.concat(results)
+  if request.ends > 0 then worker.held = without(worker.held, ended) end
 end
 
--- Lets a worker run a job.
-local function start_job(harvest, all, job, tag, message, reason)
+-- Lets a worker run a job. `new_body`: `body` if it is not stored yet, or nil. A body is not joined with anything: Lua
+-- looks for each new text among those whose samples are equal, as those of similar messages are.
+local function start_job(harvest, all, job, tag, body, new_body, reason)
   harvest.fence = math.max(harvest.fence + 1, harvest.now * 1000)
   job.state, job.attempts, job.fence, job.since = RUNNING, job.attempts + 1, harvest.fence, harvest.now
   job.process = harvest.process
-  redis.call('HSET', all.work, JOB_OF .. tag, Job.write(job) .. reason, MESSAGE_OF .. tag, message)
-  harvest.reply[#harvest.reply + 1] = struct.pack(TakenJob.format, job.attempts, job.fence) .. message
-  harvest.room, harvest.bytes = harvest.room - 1, harvest.bytes - #message
-  harvest.taken = harvest.taken .. tag
+  if new_body then
+    redis.call('HSET', all.work, JOB_OF .. tag, Job.write(job) .. reason, MESSAGE_OF .. tag, new_body)
+  else
+    redis.call('HSET', all.work, JOB_OF .. tag, Job.write(job) .. reason)
+  end
+  harvest.reply[#harvest.reply + 1] = struct.pack(TakenJob.format, job.attempts, job.fence, job.head)
+  harvest.reply[#harvest.reply + 1] = body
+  harvest.room, harvest.bytes = harvest.room - 1, harvest.bytes - Head.size - #body
+  harvest.taken[#harvest.taken + 1] = tag
 end
 
--- Returns whether the time of a message, its two elements in one text, is over.
-local function is_message_over(message, now)
-  local head = Head.read(message)
-  local life = struct.unpack(BODY_LIFE, message, Head.size + 1)
+-- Returns whether the time of a message is over.
+local function is_message_over(head_text, body, now)
+  local head = Head.read(head_text)
+  local life = struct.unpack(BODY_LIFE, body)
   return life > 0 and head.sent + life <= now
 end
 
@@ -115,13 +123,13 @@ local function take_job(harvest, all, tag)
   if fields[1] and fields[2] then
     local job = Job.read(fields[1])
     if job.state == WAITING then
-      local is_over = is_message_over(fields[2], harvest.now)
+      local is_over = is_message_over(job.head, fields[2], harvest.now)
       if is_over then
         forget_job(all, tag, job.key, harvest.now)
         harvest.looks = harvest.looks - 1
       else
         local reason = string.sub(fields[1], job.reason_at)
-        start_job(harvest, all, job, tag, fields[2], reason)
+        start_job(harvest, all, job, tag, fields[2], nil, reason)
       end
     end
   end
@@ -172,18 +180,18 @@ local function take_message(harvest, all, sent, head, body, unsure)
   if is_whole and not is_job and (life == 0 or sent.sent + life > harvest.now) then
     local key = string.match(body, '^id=[^\n]*\norder=([^\n]*)\n', BODY_SIZE + 1 + key_size) or ''
     key = string.sub(key, 1, 255)
-    local job = Job.new({state = PARKED, attempts = 0, fence = 0, since = harvest.now, process = NOBODY, key = key})
+    local job = Job.new({state = PARKED, attempts = 0, fence = 0, since = harvest.now, process = NOBODY, head = head,
+      key = key})
     local queue = key ~= '' and redis.call('HGET', all.work, KEY_OF .. key)
-    local message = head .. body
     if queue and #queue >= TAG_SIZE * MAX_PARKED then
       has_room = false
     elseif queue then
       redis.call('HSET', all.work, KEY_OF .. key, queue .. sent.tag, JOB_OF .. sent.tag, Job.write(job),
-        MESSAGE_OF .. sent.tag, message)
-      harvest.bytes = harvest.bytes - #message
+        MESSAGE_OF .. sent.tag, body)
+      harvest.bytes = harvest.bytes - Head.size - #body
     else
       if key ~= '' then redis.call('HSET', all.work, KEY_OF .. key, '') end
-      start_job(harvest, all, job, sent.tag, message, '')
+      start_job(harvest, all, job, sent.tag, body, body, '')
     end
   end
   return has_room
@@ -193,6 +201,7 @@ end
 -- average, because one message may be large.
 local function take_messages(harvest, all, mail, state, cursor, unsure)
   local at, stop = cursor.index - state.from, state.last - state.from
+  cursor.tags = {}
   local average = at < stop and math.max(1, (state.sum - state.from_sum - state.hollow) / stop) or 1
   while harvest.room > 0 and harvest.bytes > 0 and harvest.looks > 0 and at < stop do
     local count = math.max(1, math.min(harvest.room, 64, math.floor(harvest.bytes / average), stop - at))
@@ -206,6 +215,7 @@ local function take_messages(harvest, all, mail, state, cursor, unsure)
         break
       end
       cursor.index, cursor.tag, cursor.sum, at = head.index, head.tag, head.sum, at + 1
+      cursor.tags[head.index] = head.tag
       harvest.looks = harvest.looks - 1
       if harvest.room <= 0 or harvest.bytes <= 0 or harvest.looks <= 0 then break end
     end
@@ -270,7 +280,8 @@ local function repeat_jobs(reply, work, tags, process)
     if fields[1] and fields[2] then
       local job = Job.read(fields[1])
       if job.state == RUNNING and job.process == process then
-        reply[#reply + 1] = struct.pack(TakenJob.format, job.attempts, job.fence) .. fields[2]
+        reply[#reply + 1] = struct.pack(TakenJob.format, job.attempts, job.fence, job.head)
+        reply[#reply + 1] = fields[2]
       end
     end
   end
@@ -282,7 +293,7 @@ end
 -- ARGV   [1] Target, then ListenRequest: the process to notify, its registration, and limits  [2] WorkRequest. Then
 --        JobEnd of each end, with its reason
 -- Reply  {'ok', ms since 1970, ms when to ask again for jobs that wait or '', 1 if there are more messages else 0,
---        for each end '1' or '0': the worker did not have the job any more, TakenJob and the message of each job…}
+--        for each end '1' or '0': the worker did not have the job any more, TakenJob and Body of each job…}
 -- Refuses {'gone'}: the worker has been found dead, or has not begun; {'stale'}: a later request was answered;
 --        {'devices'}: there are too many devices; and as described at LAYOUT
 -- Bounded: max_jobs, the ends, and MAX_LOOKS messages and jobs that are not taken.
@@ -316,13 +327,14 @@ function entry.work(keys, arguments)
   begin_writing(work)
   end_jobs(worker, all, request, arguments, now)
   local harvest = Harvest.new({reply = reply, room = request.max_jobs, bytes = request.max_bytes, looks = MAX_LOOKS,
-    taken = '', fence = math.max(tonumber(fields[2] or 0), request.fence), now = now, process = request.process,
+    taken = {}, fence = math.max(tonumber(fields[2] or 0), request.fence), now = now, process = request.process,
     is_blocked = fields[3] == '1'})
   take_jobs(harvest, all, mail, state, cursor, position.unsure)
   local has_more = cursor.index < state.last and not harvest.is_blocked
   local is_waiting = harvest.room > 0 and not has_more and not harvest.is_blocked and listen.registration > 0
   write_progress(meta, box, mail, state, mine, others, cursor, listen, is_waiting, now)
-  worker.number, worker.taken, worker.held = request.number, harvest.taken, worker.held .. harvest.taken
+  worker.number, worker.taken = request.number, table.concat(harvest.taken)
+  worker.held = worker.held .. worker.taken
   position.index, position.tag = cursor.index, cursor.tag
   redis.call('HSET', work, FENCE, string.format('%.0f', harvest.fence), POSITION, WorkPosition.write(position),
     WORKER_OF .. request.process, Worker.write(worker) .. worker.held)

@@ -37,7 +37,7 @@ end
 -- ARGV   [1] '0': those that wait for a worker, the next one first; '1': those that run; '2': those that have failed
 --        for good, the latest first  [2] the maximum number, or 0 for none
 -- Reply  {'ok', ms since 1970, number of jobs that wait, number of those that have failed, number of those that run, 1
---        if the workers are paused else 0, {tag, Job with the reason, Head and Body, ms when it may be taken or has
+--        if the workers are paused else 0, {tag, Job with the reason, Body, ms when it may be taken or has
 --        failed, or ''}…}
 -- Refuses as described at LAYOUT
 -- Bounded: 1,000 jobs and MAX_PAGE_BYTES, and the record of each worker.
@@ -115,7 +115,7 @@ local function remove_job(all, forgotten, job, tag, now)
   if job.state == PARKED then
     local queue = redis.call('HGET', all.work, KEY_OF .. job.key)
     if queue then
-      local kept = remove_tag(queue, tag)
+      local kept = without(queue, {[tag] = true})
       redis.call('HSET', all.work, KEY_OF .. job.key, kept)
     end
   elseif job.state == DEAD then

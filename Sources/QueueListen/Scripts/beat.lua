@@ -79,13 +79,13 @@ if workers_dead then
         local tag = sub(worker_held_2, at, at + 8 - 1)
         local text_3 = call('HGET', all_work, 'j:' .. tag)
         if text_3 then
-          local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-            unpacked('<BHddc16Bc0', text_3)
+          local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+            unpacked('<BHddc16c27Bc0', text_3)
           if job_state == 2 and job_process == other then
             local reason = sub(text_3, job_reason_at)
             job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-            call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence,
-              job_since, job_process, #job_key, job_key) .. reason)
+            call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+              job_since, job_process, job_head, #job_key, job_key) .. reason)
             all_added[#all_added + 1] = format('%d', 0)
             all_added[#all_added + 1] = tag
           elseif (job_state == 3 or job_state == 5) and job_process == other then
@@ -96,12 +96,13 @@ if workers_dead then
                 local tag_2 = sub(queue, 1, 8)
                 text_4, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
                 if text_4 then
-                  local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2, job_reason_at_2
-                    = unpacked('<BHddc16Bc0', text_4)
+                  local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                    job_reason_at_2 = unpacked('<BHddc16c27Bc0', text_4)
                   local reason = sub(text_4, job_reason_at_2)
                   job_state_2, job_since_2 = 0, now
-                  call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16Bc0', job_state_2, job_attempts_2,
-                    job_fence_2, job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+                  call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                    job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' ..
+                    job_key, queue)
                   all_added[#all_added + 1] = format('%d', 0)
                   all_added[#all_added + 1] = tag_2
                 end
@@ -147,13 +148,13 @@ if phase == '1' then
         else
           local text_2 = call('HGET', all_work, 'j:' .. tag)
           if text_2 then
-            local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-              unpacked('<BHddc16Bc0', text_2)
+            local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+              unpacked('<BHddc16c27Bc0', text_2)
             if job_state == 2 and job_process == process then
               local reason = sub(text_2, job_reason_at)
               job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-              call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence,
-                job_since, job_process, #job_key, job_key) .. reason)
+              call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+                job_since, job_process, job_head, #job_key, job_key) .. reason)
               all_added[#all_added + 1] = format('%d', 0)
               all_added[#all_added + 1] = tag
             elseif (job_state == 3 or job_state == 5) and job_process == process then
@@ -164,12 +165,13 @@ if phase == '1' then
                   local tag_2 = sub(queue, 1, 8)
                   text_3, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
                   if text_3 then
-                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2,
-                      job_reason_at_2 = unpacked('<BHddc16Bc0', text_3)
+                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                      job_reason_at_2 = unpacked('<BHddc16c27Bc0', text_3)
                     local reason = sub(text_3, job_reason_at_2)
                     job_state_2, job_since_2 = 0, now
-                    call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16Bc0', job_state_2, job_attempts_2,
-                      job_fence_2, job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+                    call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                      job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' ..
+                      job_key, queue)
                     all_added[#all_added + 1] = format('%d', 0)
                     all_added[#all_added + 1] = tag_2
                   end
@@ -204,13 +206,13 @@ elseif phase == '2' then
       local tag = sub(worker_held_2, at, at + 8 - 1)
       local text_3 = call('HGET', all_work, 'j:' .. tag)
       if text_3 then
-        local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-          unpacked('<BHddc16Bc0', text_3)
+        local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+          unpacked('<BHddc16c27Bc0', text_3)
         if job_state == 2 and job_process == process then
           local reason = sub(text_3, job_reason_at)
           job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-          call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-            job_process, #job_key, job_key) .. reason)
+          call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+            job_since, job_process, job_head, #job_key, job_key) .. reason)
           all_added[#all_added + 1] = format('%d', 0)
           all_added[#all_added + 1] = tag
         elseif (job_state == 3 or job_state == 5) and job_process == process then
@@ -221,12 +223,13 @@ elseif phase == '2' then
               local tag_2 = sub(queue, 1, 8)
               text_4, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
               if text_4 then
-                local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2, job_reason_at_2 =
-                  unpacked('<BHddc16Bc0', text_4)
+                local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                  job_reason_at_2 = unpacked('<BHddc16c27Bc0', text_4)
                 local reason = sub(text_4, job_reason_at_2)
                 job_state_2, job_since_2 = 0, now
-                call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16Bc0', job_state_2, job_attempts_2,
-                  job_fence_2, job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+                call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                  job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' ..
+                  job_key, queue)
                 all_added[#all_added + 1] = format('%d', 0)
                 all_added[#all_added + 1] = tag_2
               end

@@ -29,13 +29,13 @@ for i, tag in ipairs(ARGV) do
   local text = call('HGET', work, 'j:' .. tag)
   reply[i] = 0
   if text then
-    local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-      struct.unpack('<BHddc16Bc0', text)
+    local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+      struct.unpack('<BHddc16c27Bc0', text)
     if job_state == 2 or job_state == 3 then
       local reason = string.sub(text, job_reason_at)
       job_state = 3
-      call('HSET', work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-        job_process, #job_key, job_key) .. reason)
+      call('HSET', work, 'j:' .. tag, struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence, job_since,
+        job_process, job_head, #job_key, job_key) .. reason)
       reply[i] = 2
     elseif job_state ~= 5 then
       call('HDEL', all_work, 'j:' .. tag, 'm:' .. tag)
@@ -43,13 +43,16 @@ for i, tag in ipairs(ARGV) do
         local queue = call('HGET', all_work, 'o:' .. job_key)
         if queue then
           local kept
-          local find = string.find
           do
-            local found = find(queue, tag, 1, true)
-            while found and found % 8 ~= 1 do
-              found = find(queue, tag, found + 1, true)
+            local set = {[tag] = true}
+            local kept_2 = {}
+            for at = 1, #queue, 8 do
+              local tag_2 = string.sub(queue, at, at + 8 - 1)
+              if not set[tag_2] then
+                kept_2[#kept_2 + 1] = tag_2
+              end
             end
-            kept = found and string.sub(queue, 1, found - 1) .. string.sub(queue, found + 8) or queue
+            kept = table.concat(kept_2)
           end
           call('HSET', all_work, 'o:' .. job_key, kept)
         end
@@ -64,12 +67,13 @@ for i, tag in ipairs(ARGV) do
             local tag_2 = sub(queue, 1, 8)
             text_2, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
             if text_2 then
-              local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2, job_reason_at_2 =
-                struct.unpack('<BHddc16Bc0', text_2)
+              local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                job_reason_at_2 = struct.unpack('<BHddc16c27Bc0', text_2)
               local reason = sub(text_2, job_reason_at_2)
               job_state_2, job_since_2 = 0, now
-              call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16Bc0', job_state_2, job_attempts_2, job_fence_2,
-                job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+              call('HSET', all_work, 'j:' .. tag_2, struct.pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key,
+                queue)
               all_added[#all_added + 1] = string.format('%d', 0)
               all_added[#all_added + 1] = tag_2
             end

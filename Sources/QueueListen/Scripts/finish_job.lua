@@ -9,8 +9,8 @@ end
 if not text then
   return {'lost'}
 end
-local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at = struct.unpack('<BHddc16Bc0',
-  text)
+local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+  struct.unpack('<BHddc16c27Bc0', text)
 local reason = string.sub(text, job_reason_at)
 if job_process ~= process or job_fence ~= fence then
   return {'lost'}
@@ -23,5 +23,5 @@ if job_state ~= 2 then
 end
 redis.call('HDEL', work, '')
 job_state = 5
-return struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since, job_process, #job_key, job_key) ..
-  reason
+return struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence, job_since, job_process, job_head, #job_key,
+  job_key) .. reason

@@ -11,7 +11,7 @@ do
 end
 local state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
   state_hollow, state_keyed, state_due, state_own_size, state_rest_at, state_rest, state_is_new, state_is_partition_new
-local format, try = string.format, redis.pcall
+local try = redis.pcall
 do
   local text_2, count = try('HGET', box, 'm'), try('LLEN', mail)
   if text_2 then
@@ -21,7 +21,7 @@ do
     state_partitions, state_epoch, state_last, state_tag, state_from, state_from_tag, state_sum, state_from_sum,
       state_hollow, state_keyed, state_due, state_own_size, state_rest_at = unpacked('<Hc8dc8dc8dddddB', text_2)
     if state_partitions ~= target_partitions then
-      return {'partitions', format('%d', state_partitions)}
+      return {'partitions', string.format('%d', state_partitions)}
     end
     state_rest = state_rest_at <= #text_2 and string.sub(text_2, state_rest_at) or ''
   else
@@ -175,7 +175,7 @@ if cursor_status == 'ok' then
       tag = state_from_tag
     else
       local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-        format('%d', 2 * (cursor_index - state_from - 1))))
+        string.format('%d', 2 * (cursor_index - state_from - 1))))
       tag, cursor_sum = head_tag, head_sum
     end
     if tag ~= cursor_tag then
@@ -208,7 +208,7 @@ if request_backlog_age > 0 and cut > state_from then
   local low, high = 0, count
   while low < high do
     local middle = math.floor((low + high) / 2)
-    local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6', call('LINDEX', mail, format('%d', 2 *
+    local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6', call('LINDEX', mail, string.format('%d', 2 *
       middle)))
     if head_sent < time then
       low = middle + 1
@@ -223,6 +223,7 @@ do
   local cut_2 = cut
   deletion_count = 0
   if cut_2 > state_from then
+    local format = string.format
     if state_keyed > 0 or state_hollow > 0 then
       local min = math.min
       cut_2 = min(cut_2, state_from + 1024)
@@ -251,9 +252,13 @@ do
         history = state_from_tag
       end
       for number = math.max(1, deletion_count - 32 + 1), deletion_count - 1 do
-        local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-          format('%d', 2 * (number - 1))))
-        history = history .. head_tag
+        local tag = nil
+        if not tag then
+          local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
+            format('%d', 2 * (number - 1))))
+          tag = head_tag
+        end
+        history = history .. tag
       end
       deletion_history = history
     end
@@ -283,6 +288,7 @@ if cursor_status == 'ok' then
     local max = math.max
     local average = max(1, (state_sum - state_from_sum - state_hollow) / (state_last - state_from))
     local size = 0
+    local format = string.format
     while at < stop and max_messages > 0 and size < max_bytes do
       local n = max(1, min(max_messages, math.floor((max_bytes - size) / average), stop - at))
       local elements = call('LRANGE', mail, format('%d', 2 * at), format('%d', 2 * (at + n) - 1))
@@ -305,7 +311,7 @@ local is_due, is_freed = request_ttl > 0 and state_due <= now, request_ttl == 0 
 if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is_mine_new or has_moved or is_waiting or
   request_phase == 3 then
   if deletion_count > 0 then
-    call('LTRIM', mail, format('%d', 2 * deletion_count), '-1')
+    call('LTRIM', mail, string.format('%d', 2 * deletion_count), '-1')
   else
     call('HDEL', box, '')
   end
@@ -360,7 +366,7 @@ if is_due or is_freed or state_is_new or deletion_count > 0 or poll_begins or is
     state_from, state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) ..
     state_rest)
   if is_due then
-    local until_ms = format('%d', now + request_ttl + math.floor(request_ttl / 8))
+    local until_ms = string.format('%d', now + request_ttl + math.floor(request_ttl / 8))
     call('PEXPIREAT', box, until_ms)
     if state_last > state_from then
       call('PEXPIREAT', mail, until_ms)

@@ -29,8 +29,8 @@ for i, tag in ipairs(ARGV) do
   local text = call('HGET', work, 'j:' .. tag)
   reply[i] = 0
   if text then
-    local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-      struct.unpack('<BHddc16Bc0', text)
+    local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+      struct.unpack('<BHddc16c27Bc0', text)
     local reason = string.sub(text, job_reason_at)
     if job_state == 4 then
       local is_possible
@@ -51,8 +51,8 @@ for i, tag in ipairs(ARGV) do
           all_added[#all_added + 1] = string.format('%d', 0)
           all_added[#all_added + 1] = tag
         end
-        call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-          job_process, #job_key, job_key) .. reason)
+        call('HSET', all_work, 'j:' .. tag, struct.pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence, job_since,
+          job_process, job_head, #job_key, job_key) .. reason)
         is_possible = true
       until true
       if is_possible then

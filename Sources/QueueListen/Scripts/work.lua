@@ -127,9 +127,11 @@ if request_number == worker_number then
     local tag = sub(worker_taken, at, at + 8 - 1)
     local fields_2 = call('HMGET', work, 'j:' .. tag, 'm:' .. tag)
     if fields_2[1] and fields_2[2] then
-      local job_state, job_attempts, job_fence, job_since, job_process = unpacked('<BHddc16Bc0', fields_2[1])
+      local job_state, job_attempts, job_fence, job_since, job_process, job_head = unpacked('<BHddc16c27Bc0',
+        fields_2[1])
       if job_state == 2 and job_process == request_process then
-        reply[#reply + 1] = pack('<Hd', job_attempts, job_fence) .. fields_2[2]
+        reply[#reply + 1] = pack('<Hdc27', job_attempts, job_fence, job_head)
+        reply[#reply + 1] = fields_2[2]
       end
     end
   end
@@ -173,7 +175,7 @@ if not mine_index and others_count >= 64 then
   return {'devices'}
 end
 local position_index, position_tag, position_unsure
-local cursor_index, cursor_tag, cursor_status, cursor_sum
+local cursor_index, cursor_tag, cursor_status, cursor_sum, cursor_tags
 do
   local text = fields[4]
   position_index, position_tag, position_unsure = mine_index or -1, mine_tag or '\0\0\0\0\0\0\0\0', 0
@@ -217,115 +219,123 @@ if request_max_jobs > 0 then
   waiting = ''
 end
 call('HDEL', work, '')
-worker_results = ''
-local min = math.min
-for i = 1, request_ends do
-  local is_mine, tag
-  do
-    local argument = arguments[2 + i]
-    local ended_tag, ended_fence, ended_outcome, ended_pause, ended_reason_at = unpacked('<c8dBd', argument)
-    local reason = sub(argument, ended_reason_at)
-    local text
-    text, is_mine = call('HGET', all_work, 'j:' .. ended_tag), false
-    if text then
-      local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at = unpacked('<BHddc16Bc0',
-        text)
-      local is_over = job_state == 3 or job_state == 5
-      is_mine = (job_state == 2 or is_over) and job_process == request_process and job_fence == ended_fence
-      if is_mine and (ended_outcome == 0 or is_over) then
-        call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
-        if job_key ~= '' then
-          local queue, text_2 = call('HGET', all_work, 'o:' .. job_key) or '', nil
-          while queue ~= '' and not text_2 do
-            local tag_2 = sub(queue, 1, 8)
-            text_2, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
-            if text_2 then
-              local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2, job_reason_at_2 =
-                unpacked('<BHddc16Bc0', text_2)
-              local reason_2 = sub(text_2, job_reason_at_2)
-              job_state_2, job_since_2 = 0, now
-              call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16Bc0', job_state_2, job_attempts_2, job_fence_2,
-                job_since_2, job_process_2, #job_key_2, job_key_2) .. reason_2, 'o:' .. job_key, queue)
-              all_added[#all_added + 1] = format('%d', 0)
-              all_added[#all_added + 1] = tag_2
+local concat, min = table.concat, math.min
+do
+  local results, ended = {}, {}
+  for i = 1, request_ends do
+    local is_mine, tag
+    do
+      local argument = arguments[2 + i]
+      local ended_tag, ended_fence, ended_outcome, ended_pause, ended_reason_at = unpacked('<c8dBd', argument)
+      local reason = sub(argument, ended_reason_at)
+      local text
+      text, is_mine = call('HGET', all_work, 'j:' .. ended_tag), false
+      if text then
+        local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+          unpacked('<BHddc16c27Bc0', text)
+        local is_over = job_state == 3 or job_state == 5
+        is_mine = (job_state == 2 or is_over) and job_process == request_process and job_fence == ended_fence
+        if is_mine and (ended_outcome == 0 or is_over) then
+          call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
+          if job_key ~= '' then
+            local queue, text_2 = call('HGET', all_work, 'o:' .. job_key) or '', nil
+            while queue ~= '' and not text_2 do
+              local tag_2 = sub(queue, 1, 8)
+              text_2, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
+              if text_2 then
+                local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                  job_reason_at_2 = unpacked('<BHddc16c27Bc0', text_2)
+                local reason_2 = sub(text_2, job_reason_at_2)
+                job_state_2, job_since_2 = 0, now
+                call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16c27Bc0', job_state_2, job_attempts_2, job_fence_2,
+                  job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason_2, 'o:' .. job_key, queue)
+                all_added[#all_added + 1] = format('%d', 0)
+                all_added[#all_added + 1] = tag_2
+              end
+            end
+            if not text_2 then
+              call('HDEL', all_work, 'o:' .. job_key)
             end
           end
-          if not text_2 then
-            call('HDEL', all_work, 'o:' .. job_key)
-          end
-        end
-      elseif is_mine and ended_outcome == 3 then
-        do
-          job_state, job_since, job_process = 4, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-          if request_max_dead == 0 then
-            call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
-          else
-            call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-              job_process, #job_key, job_key) .. reason)
-            call('ZADD', all_dead, format('%d', now), ended_tag)
-            all_failed = all_failed + 1
-          end
-          local count = min(all_failed - request_max_dead, 100)
-          if count > 0 then
-            local oldest = call('ZRANGE', all_dead, '0', format('%d', count - 1))
-            for _, old in ipairs(oldest) do
-              call('HDEL', all_work, 'j:' .. old, 'm:' .. old)
+        elseif is_mine and ended_outcome == 3 then
+          do
+            job_state, job_since, job_process = 4, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+            if request_max_dead == 0 then
+              call('HDEL', all_work, 'j:' .. ended_tag, 'm:' .. ended_tag)
+            else
+              call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+                job_since, job_process, job_head, #job_key, job_key) .. reason)
+              call('ZADD', all_dead, format('%d', now), ended_tag)
+              all_failed = all_failed + 1
             end
-            call('ZREM', all_dead, unpack(oldest))
-            all_failed = all_failed - count
-          end
-        end
-        if job_key ~= '' then
-          local queue, text_2 = call('HGET', all_work, 'o:' .. job_key) or '', nil
-          while queue ~= '' and not text_2 do
-            local tag_2 = sub(queue, 1, 8)
-            text_2, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
-            if text_2 then
-              local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2, job_reason_at_2 =
-                unpacked('<BHddc16Bc0', text_2)
-              local reason_2 = sub(text_2, job_reason_at_2)
-              job_state_2, job_since_2 = 0, now
-              call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16Bc0', job_state_2, job_attempts_2, job_fence_2,
-                job_since_2, job_process_2, #job_key_2, job_key_2) .. reason_2, 'o:' .. job_key, queue)
-              all_added[#all_added + 1] = format('%d', 0)
-              all_added[#all_added + 1] = tag_2
+            local count = min(all_failed - request_max_dead, 100)
+            if count > 0 then
+              local oldest = call('ZRANGE', all_dead, '0', format('%d', count - 1))
+              for _, old in ipairs(oldest) do
+                call('HDEL', all_work, 'j:' .. old, 'm:' .. old)
+              end
+              call('ZREM', all_dead, unpack(oldest))
+              all_failed = all_failed - count
             end
           end
-          if not text_2 then
-            call('HDEL', all_work, 'o:' .. job_key)
+          if job_key ~= '' then
+            local queue, text_2 = call('HGET', all_work, 'o:' .. job_key) or '', nil
+            while queue ~= '' and not text_2 do
+              local tag_2 = sub(queue, 1, 8)
+              text_2, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
+              if text_2 then
+                local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                  job_reason_at_2 = unpacked('<BHddc16c27Bc0', text_2)
+                local reason_2 = sub(text_2, job_reason_at_2)
+                job_state_2, job_since_2 = 0, now
+                call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16c27Bc0', job_state_2, job_attempts_2, job_fence_2,
+                  job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason_2, 'o:' .. job_key, queue)
+                all_added[#all_added + 1] = format('%d', 0)
+                all_added[#all_added + 1] = tag_2
+              end
+            end
+            if not text_2 then
+              call('HDEL', all_work, 'o:' .. job_key)
+            end
           end
+        elseif is_mine and ended_outcome == 1 then
+          local time = now + ended_pause
+          job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+          call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+            job_since, job_process, job_head, #job_key, job_key) .. reason)
+          all_added[#all_added + 1] = format('%d', time)
+          all_added[#all_added + 1] = ended_tag
+        elseif is_mine and (ended_outcome == 2 or ended_outcome == 4) then
+          job_attempts, reason = job_attempts - 1, sub(text, job_reason_at)
+          job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
+          call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence,
+            job_since, job_process, job_head, #job_key, job_key) .. reason)
+          all_added[#all_added + 1] = format('%d', 0)
+          all_added[#all_added + 1] = ended_tag
         end
-      elseif is_mine and ended_outcome == 1 then
-        local time = now + ended_pause
-        job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-        call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-          job_process, #job_key, job_key) .. reason)
-        all_added[#all_added + 1] = format('%d', time)
-        all_added[#all_added + 1] = ended_tag
-      elseif is_mine and (ended_outcome == 2 or ended_outcome == 4) then
-        job_attempts, reason = job_attempts - 1, sub(text, job_reason_at)
-        job_state, job_since, job_process = 0, now, '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0'
-        call('HSET', all_work, 'j:' .. ended_tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-          job_process, #job_key, job_key) .. reason)
-        all_added[#all_added + 1] = format('%d', 0)
-        all_added[#all_added + 1] = ended_tag
+      end
+      tag = ended_tag
+    end
+    results[i] = is_mine and '1' or '0'
+    if is_mine then
+      ended[tag] = true
+    end
+  end
+  worker_results = concat(results)
+  if request_ends > 0 then
+    local kept = {}
+    for at = 1, #worker_held, 8 do
+      local tag = sub(worker_held, at, at + 8 - 1)
+      if not ended[tag] then
+        kept[#kept + 1] = tag
       end
     end
-    tag = ended_tag
-  end
-  worker_results = worker_results .. (is_mine and '1' or '0')
-  if is_mine then
-    local find = string.find
-    local found = find(worker_held, tag, 1, true)
-    while found and found % 8 ~= 1 do
-      found = find(worker_held, tag, found + 1, true)
-    end
-    worker_held = found and sub(worker_held, 1, found - 1) .. sub(worker_held, found + 8) or worker_held
+    worker_held = concat(kept)
   end
 end
 local harvest_next
 local harvest_reply, harvest_room, harvest_bytes, harvest_looks, harvest_taken, harvest_fence, harvest_now,
-  harvest_process, harvest_is_blocked = reply, request_max_jobs, request_max_bytes, 1024, '',
+  harvest_process, harvest_is_blocked = reply, request_max_jobs, request_max_bytes, 1024, {},
   math.max(tonumber(fields[2] or 0), request_fence), now, request_process, fields[3] == '1'
 if harvest_room > 0 and not harvest_is_blocked then
   do
@@ -337,14 +347,14 @@ if harvest_room > 0 and not harvest_is_blocked then
         all_removed[#all_removed + 1] = tag
         local fields_2 = call('HMGET', all_work, 'j:' .. tag, 'm:' .. tag)
         if fields_2[1] and fields_2[2] then
-          local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-            unpacked('<BHddc16Bc0', fields_2[1])
+          local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+            unpacked('<BHddc16c27Bc0', fields_2[1])
           if job_state == 0 then
             local is_over
             do
-              local message = fields_2[2]
-              local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6c8', message)
-              local life = unpacked('<I6', message, 28)
+              local body = fields_2[2]
+              local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6c8', job_head)
+              local life = unpacked('<I6', body)
               is_over = life > 0 and head_sent + life <= harvest_now
             end
             if is_over then
@@ -355,12 +365,13 @@ if harvest_room > 0 and not harvest_is_blocked then
                   local tag_2 = sub(queue, 1, 8)
                   text, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
                   if text then
-                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2,
-                      job_reason_at_2 = unpacked('<BHddc16Bc0', text)
+                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                      job_reason_at_2 = unpacked('<BHddc16c27Bc0', text)
                     local reason = sub(text, job_reason_at_2)
                     job_state_2, job_since_2 = 0, harvest_now
-                    call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16Bc0', job_state_2, job_attempts_2, job_fence_2,
-                      job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+                    call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                      job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' ..
+                      job_key, queue)
                     all_added[#all_added + 1] = format('%d', 0)
                     all_added[#all_added + 1] = tag_2
                   end
@@ -372,15 +383,16 @@ if harvest_room > 0 and not harvest_is_blocked then
               harvest_looks = harvest_looks - 1
             else
               local reason = sub(fields_2[1], job_reason_at)
-              local message = fields_2[2]
+              local body = fields_2[2]
               harvest_fence = math.max(harvest_fence + 1, harvest_now * 1000)
               job_state, job_attempts, job_fence, job_since = 2, job_attempts + 1, harvest_fence, harvest_now
               job_process = harvest_process
-              call('HSET', all_work, 'j:' .. tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-                job_process, #job_key, job_key) .. reason, 'm:' .. tag, message)
-              harvest_reply[#harvest_reply + 1] = pack('<Hd', job_attempts, job_fence) .. message
-              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - #message
-              harvest_taken = harvest_taken .. tag
+              call('HSET', all_work, 'j:' .. tag, pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence, job_since,
+                job_process, job_head, #job_key, job_key) .. reason)
+              harvest_reply[#harvest_reply + 1] = pack('<Hdc27', job_attempts, job_fence, job_head)
+              harvest_reply[#harvest_reply + 1] = body
+              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - 27 - #body
+              harvest_taken[#harvest_taken + 1] = tag
             end
           end
         end
@@ -400,14 +412,14 @@ if harvest_room > 0 and not harvest_is_blocked then
       if time <= harvest_now and harvest_room > 0 and harvest_bytes > 0 and harvest_looks > 0 then
         local fields_2 = call('HMGET', all_work, 'j:' .. tag, 'm:' .. tag)
         if fields_2[1] and fields_2[2] then
-          local job_state, job_attempts, job_fence, job_since, job_process, job_key, job_reason_at =
-            unpacked('<BHddc16Bc0', fields_2[1])
+          local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key, job_reason_at =
+            unpacked('<BHddc16c27Bc0', fields_2[1])
           if job_state == 0 then
             local is_over
             do
-              local message = fields_2[2]
-              local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6c8', message)
-              local life = unpacked('<I6', message, 28)
+              local body = fields_2[2]
+              local head_kind, head_index, head_sum, head_sent = unpacked('<BI6I6I6c8', job_head)
+              local life = unpacked('<I6', body)
               is_over = life > 0 and head_sent + life <= harvest_now
             end
             if is_over then
@@ -418,12 +430,13 @@ if harvest_room > 0 and not harvest_is_blocked then
                   local tag_2 = sub(queue, 1, 8)
                   text, queue = call('HGET', all_work, 'j:' .. tag_2), sub(queue, 9)
                   if text then
-                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_key_2,
-                      job_reason_at_2 = unpacked('<BHddc16Bc0', text)
+                    local job_state_2, job_attempts_2, job_fence_2, job_since_2, job_process_2, job_head_2, job_key_2,
+                      job_reason_at_2 = unpacked('<BHddc16c27Bc0', text)
                     local reason = sub(text, job_reason_at_2)
                     job_state_2, job_since_2 = 0, harvest_now
-                    call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16Bc0', job_state_2, job_attempts_2, job_fence_2,
-                      job_since_2, job_process_2, #job_key_2, job_key_2) .. reason, 'o:' .. job_key, queue)
+                    call('HSET', all_work, 'j:' .. tag_2, pack('<BHddc16c27Bc0', job_state_2, job_attempts_2,
+                      job_fence_2, job_since_2, job_process_2, job_head_2, #job_key_2, job_key_2) .. reason, 'o:' ..
+                      job_key, queue)
                     all_added[#all_added + 1] = format('%d', 0)
                     all_added[#all_added + 1] = tag_2
                   end
@@ -435,15 +448,16 @@ if harvest_room > 0 and not harvest_is_blocked then
               harvest_looks = harvest_looks - 1
             else
               local reason = sub(fields_2[1], job_reason_at)
-              local message = fields_2[2]
+              local body = fields_2[2]
               harvest_fence = math.max(harvest_fence + 1, harvest_now * 1000)
               job_state, job_attempts, job_fence, job_since = 2, job_attempts + 1, harvest_fence, harvest_now
               job_process = harvest_process
-              call('HSET', all_work, 'j:' .. tag, pack('<BHddc16Bc0', job_state, job_attempts, job_fence, job_since,
-                job_process, #job_key, job_key) .. reason, 'm:' .. tag, message)
-              harvest_reply[#harvest_reply + 1] = pack('<Hd', job_attempts, job_fence) .. message
-              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - #message
-              harvest_taken = harvest_taken .. tag
+              call('HSET', all_work, 'j:' .. tag, pack('<BHddc16c27Bc0', job_state, job_attempts, job_fence, job_since,
+                job_process, job_head, #job_key, job_key) .. reason)
+              harvest_reply[#harvest_reply + 1] = pack('<Hdc27', job_attempts, job_fence, job_head)
+              harvest_reply[#harvest_reply + 1] = body
+              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - 27 - #body
+              harvest_taken[#harvest_taken + 1] = tag
             end
           end
         end
@@ -459,6 +473,7 @@ if harvest_room > 0 and not harvest_is_blocked then
   end
   if call('HLEN', all_work) < 2 * (100000 + all_failed) then
     local at, stop = cursor_index - state_from, state_last - state_from
+    cursor_tags = {}
     local max = math.max
     local average = at < stop and max(1, (state_sum - state_from_sum - state_hollow) / stop) or 1
     while harvest_room > 0 and harvest_bytes > 0 and harvest_looks > 0 and at < stop do
@@ -483,16 +498,15 @@ if harvest_room > 0 and not harvest_is_blocked then
           if is_whole and not is_job and (life == 0 or head_sent + life > harvest_now) then
             local key = string.match(body, '^id=[^\n]*\norder=([^\n]*)\n', 8 + key_size) or ''
             key = sub(key, 1, 255)
-            local job_state, job_attempts, job_fence, job_since, job_process, job_key = 1, 0, 0, harvest_now,
-              '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', key
+            local job_state, job_attempts, job_fence, job_since, job_process, job_head, job_key = 1, 0, 0, harvest_now,
+              '\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0', head, key
             local queue = key ~= '' and call('HGET', all_work, 'o:' .. key)
-            local message = head .. body
             if queue and #queue >= 8192 then
               has_room = false
             elseif queue then
-              call('HSET', all_work, 'o:' .. key, queue .. head_tag, 'j:' .. head_tag, pack('<BHddc16Bc0', job_state,
-                job_attempts, job_fence, job_since, job_process, #job_key, job_key), 'm:' .. head_tag, message)
-              harvest_bytes = harvest_bytes - #message
+              call('HSET', all_work, 'o:' .. key, queue .. head_tag, 'j:' .. head_tag, pack('<BHddc16c27Bc0', job_state,
+                job_attempts, job_fence, job_since, job_process, job_head, #job_key, job_key), 'm:' .. head_tag, body)
+              harvest_bytes = harvest_bytes - 27 - #body
             else
               if key ~= '' then
                 call('HSET', all_work, 'o:' .. key, '')
@@ -500,11 +514,17 @@ if harvest_room > 0 and not harvest_is_blocked then
               harvest_fence = max(harvest_fence + 1, harvest_now * 1000)
               job_state, job_attempts, job_fence, job_since = 2, job_attempts + 1, harvest_fence, harvest_now
               job_process = harvest_process
-              call('HSET', all_work, 'j:' .. head_tag, '' .. pack('<BHddc16Bc0', job_state, job_attempts, job_fence,
-                job_since, job_process, #job_key, job_key), 'm:' .. head_tag, message)
-              harvest_reply[#harvest_reply + 1] = pack('<Hd', job_attempts, job_fence) .. message
-              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - #message
-              harvest_taken = harvest_taken .. head_tag
+              if body then
+                call('HSET', all_work, 'j:' .. head_tag, '' .. pack('<BHddc16c27Bc0', job_state, job_attempts,
+                  job_fence, job_since, job_process, job_head, #job_key, job_key), 'm:' .. head_tag, body)
+              else
+                call('HSET', all_work, 'j:' .. head_tag, '' .. pack('<BHddc16c27Bc0', job_state, job_attempts,
+                  job_fence, job_since, job_process, job_head, #job_key, job_key))
+              end
+              harvest_reply[#harvest_reply + 1] = pack('<Hdc27', job_attempts, job_fence, job_head)
+              harvest_reply[#harvest_reply + 1] = body
+              harvest_room, harvest_bytes = harvest_room - 1, harvest_bytes - 27 - #body
+              harvest_taken[#harvest_taken + 1] = head_tag
             end
           end
         end
@@ -513,6 +533,7 @@ if harvest_room > 0 and not harvest_is_blocked then
           break
         end
         cursor_index, cursor_tag, cursor_sum, at = head_index, head_tag, head_sum, at + 1
+        cursor_tags[head_index] = head_tag
         harvest_looks = harvest_looks - 1
         if harvest_room <= 0 or harvest_bytes <= 0 or harvest_looks <= 0 then
           break
@@ -584,9 +605,13 @@ do
           history = state_from_tag
         end
         for number = math.max(1, deletion_count - 32 + 1), deletion_count - 1 do
-          local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
-            format('%d', 2 * (number - 1))))
-          history = history .. head_tag
+          local tag = cursor_tags and cursor_tags[state_from + number]
+          if not tag then
+            local head_kind, head_index, head_sum, head_sent, head_tag = unpacked('<BI6I6I6c8', call('LINDEX', mail,
+              format('%d', 2 * (number - 1))))
+            tag = head_tag
+          end
+          history = history .. tag
         end
         deletion_history = history
       end
@@ -678,7 +703,8 @@ do
     end
   end
 end
-worker_number, worker_taken, worker_held = request_number, harvest_taken, worker_held .. harvest_taken
+worker_number, worker_taken = request_number, concat(harvest_taken)
+worker_held = worker_held .. worker_taken
 position_index, position_tag = cursor_index, cursor_tag
 call('HSET', work, 'f', format('%.0f', harvest_fence), 'c', pack('<dc8d', position_index, position_tag,
   position_unsure), 'w:' .. request_process, pack('<dHc0Hc0', worker_number, #worker_results, worker_results,

@@ -179,13 +179,15 @@ extension Mailbox {
 extension JobInfo {
     /// - Parameter reply: the tag, the record with the reason, the message, and a time.
     fileprivate init?(_ reply: RESPValue, _ state: State) {
-        let processSize = 16
+        let (processSize, headSize) = (16, 27)
         guard let parts = reply.array, parts.count == 4, let tag = parts[0].bytes, let record = parts[1].bytes,
-            let bytes = parts[2].bytes, let stored = StoredMessage(bytes)
+            let body = parts[2].bytes
         else { return nil }
         var reader = ByteReader(record)
         guard reader.bytes(1) != nil, let attempts = reader.integer(size: 2), reader.number() != nil,
-            let since = reader.number(), reader.bytes(processSize) != nil, let keySize = reader.integer(size: 1),
+            let since = reader.number(), reader.bytes(processSize) != nil,
+            let head = reader.bytes(headSize), let stored = StoredMessage(head: Array(head), body: body),
+            let keySize = reader.integer(size: 1),
             let key = reader.bytes(keySize)
         else { return nil }
         func date(_ milliseconds: Int) -> Date { Date(timeIntervalSince1970: Double(milliseconds) / 1000) }
@@ -196,16 +198,5 @@ extension JobInfo {
         // Those that may be taken at once have no time.
         due = state == .waiting ? parts[3].integer.map { date(max($0, since)) } : nil
         orderKey = key.isEmpty ? nil : String(decoding: key, as: UTF8.self)
-    }
-}
-
-extension StoredMessage {
-    private static let headSize = 27
-
-    /// Decodes the two elements of a message, one after the other; `nil` if they are not in the format.
-    init?(_ elements: some Sequence<UInt8>) {
-        var reader = ByteReader(elements)
-        guard let head = reader.bytes(Self.headSize) else { return nil }
-        self.init(head: Array(head), body: Array(reader.rest))
     }
 }

@@ -77,11 +77,19 @@ struct TakenJob: Sendable {
     var attempt: Int
     var stored: StoredMessage
 
-    /// - Parameter bytes: an element of the reply; `nil` if it is not in the format.
-    init?(_ bytes: [UInt8]) {
-        var reader = ByteReader(bytes)
+    /// The jobs in a reply, which has two elements for each.
+    static func all(in elements: [RESPValue]) -> [TakenJob] {
+        stride(from: 0, to: elements.count - 1, by: 2).compactMap { at in
+            guard let taken = elements[at].bytes, let body = elements[at + 1].bytes else { return nil }
+            return TakenJob(taken, body: body)
+        }
+    }
+
+    /// - Returns: `nil` if the two elements are not in the format.
+    init?(_ taken: [UInt8], body: [UInt8]) {
+        var reader = ByteReader(taken)
         guard let attempt = reader.integer(size: 2), let fence = reader.number(),
-            let stored = StoredMessage(reader.rest)
+            let stored = StoredMessage(head: Array(reader.rest), body: body)
         else { return nil }
         (self.attempt, self.fence, self.stored, tag) = (attempt, fence, stored, stored.tag)
     }
@@ -105,7 +113,7 @@ struct WorkReply: Sendable {
         else { return nil }
         (self.now, next, self.hasMore) = (now, parts[2].integer, hasMore == 1)
         self.results = results.map { $0 == UInt8(ascii: "1") }
-        jobs = parts.dropFirst(5).compactMap { $0.bytes.flatMap { TakenJob($0) } }
+        jobs = TakenJob.all(in: Array(parts.dropFirst(5)))
     }
 }
 

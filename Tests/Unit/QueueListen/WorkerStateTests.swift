@@ -12,8 +12,7 @@ extension QueueListenTests {
             job.byte(77)
             for _ in 0..<18 { job.byte(0) }
             job.uint64(tag)
-            for _ in 0..<7 { job.byte(0) }
-            return try #require(TakenJob(job.bytes))
+            return try #require(TakenJob(job.bytes, body: [UInt8](repeating: 0, count: 7)))
         }
 
         private func running(_ jobs: [(tag: UInt64, fence: Int)]) throws -> WorkerState {

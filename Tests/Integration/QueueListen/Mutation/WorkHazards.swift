@@ -171,7 +171,7 @@ extension ForeignNode {
             "work", [key("meta"), key("box:jobs"), key("mail:jobs")] + jobKeys,
             [RedisArgument(listen), RedisArgument(request)] + arguments)
         let parts = reply.array ?? []
-        let jobs = parts.dropFirst(5).compactMap { $0.bytes.flatMap { TakenJob($0) } }
+        let jobs = TakenJob.all(in: Array(parts.dropFirst(5)))
         return (parts.first?.string, parts.count > 4 ? parts[4].string : nil, jobs)
     }
 }
