@@ -41,9 +41,10 @@ struct AnsweredQuestion: Sendable, Hashable {
 
     /// - Parameter line: what ``line`` has made.
     init?(line: String) {
-        let parts = line.split(separator: " ", maxSplits: 1).map(String.init)
-        guard let number = parts.first.flatMap({ UInt64($0) }) else { return nil }
-        self.init(number: number, failure: parts.count > 1 ? parts[1] : nil)
+        // By bytes: a reason may begin with what would be one character with the space.
+        let parts = line.utf8.split(separator: UInt8(ascii: " "), maxSplits: 1, omittingEmptySubsequences: false)
+        guard let number = parts.first.flatMap({ UInt64(Substring($0)) }) else { return nil }
+        self.init(number: number, failure: parts.count > 1 ? String(Substring(parts[1])) : nil)
     }
 
     var line: String { failure.map { "\(number) \($0)" } ?? "\(number)" }

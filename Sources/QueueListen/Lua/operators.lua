@@ -78,17 +78,19 @@ function entry.set_limits(keys, arguments)
   local target = Target.read(arguments[1])
   local state = open_mailbox(meta, box, mail, target.partitions, target.new_epoch)
   local waiters = string.sub(state.rest, state.own_size + 1)
-  state.due, state.own_size = 0, #own_limits
-  redis.call('HSET', box, 'm', State.write(state) .. own_limits .. waiters)
-  if state.is_partition_new then write_layout(meta, state.partitions) end
+  local now = read_time()
   local life = 0
   if own_limits ~= '' then
     local limits = Limits.read(own_limits)
     life = limits.ttl
   end
+  local reserve = math.floor(life / 8)
+  state.due, state.own_size = life > 0 and now + reserve or 0, #own_limits
+  redis.call('HSET', box, 'm', State.write(state) .. own_limits .. waiters)
+  if state.is_partition_new then write_layout(meta, state.partitions) end
   for _, key in ipairs({box, mail}) do
     if life > 0 then
-      redis.call('PEXPIRE', key, string.format('%d', life))
+      redis.call('PEXPIREAT', key, string.format('%d', now + life + reserve))
     else
       redis.call('PERSIST', key)
     end

@@ -61,12 +61,10 @@ do
   end
 end
 local waiters = string.sub(state_rest, state_own_size + 1)
-state_due, state_own_size = 0, #own_limits
-call('HSET', box, 'm', struct.pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
-  state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) .. own_limits ..
-  waiters)
-if state_is_partition_new then
-  call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
+local now
+do
+  local time = call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local life = 0
 if own_limits ~= '' then
@@ -74,9 +72,17 @@ if own_limits ~= '' then
     own_limits)
   life = limits_ttl
 end
+local reserve = math.floor(life / 8)
+state_due, state_own_size = life > 0 and now + reserve or 0, #own_limits
+call('HSET', box, 'm', struct.pack('<Hc8dc8dc8dddddB', state_partitions, state_epoch, state_last, state_tag, state_from,
+  state_from_tag, state_sum, state_from_sum, state_hollow, state_keyed, state_due, state_own_size) .. own_limits ..
+  waiters)
+if state_is_partition_new then
+  call('HSET', meta, 'partitions', state_partitions .. ' layout 2')
+end
 for _, key in ipairs({box, mail}) do
   if life > 0 then
-    call('PEXPIRE', key, string.format('%d', life))
+    call('PEXPIREAT', key, string.format('%d', now + life + reserve))
   else
     call('PERSIST', key)
   end

@@ -27,6 +27,12 @@ public struct Job: Sendable {
     public var remaining: Duration { worker.remaining(of: process) }
 }
 
+/// Thrown by a handler that could not try its job: others may, and the attempt does not count. The worker must stop, as
+/// it would take the job again.
+package struct JobReturned: Error {
+    package init() {}
+}
+
 /// Thrown by a handler for a job that would fail each time: it is not tried again.
 public struct JobRejection: Error, Sendable, CustomStringConvertible {
     /// Why, for those who look at the failed jobs.

@@ -18,6 +18,8 @@ public struct WorkConfiguration: Sendable {
     /// The maximum number of jobs that have failed for good and are kept; the oldest are forgotten.
     /// 0 to 1,000,000.
     public var maxFailed = 10_000
+    /// Called when a handler has ended, or a job was given up without one. `isFinal`: the job will not run again.
+    package var jobEnded: (@Sendable (_ isFinal: Bool) -> Void)?
     /// Creates the default settings.
     public init() {}
 

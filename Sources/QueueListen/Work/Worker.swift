@@ -294,7 +294,7 @@ final class Worker: Sendable {
             (end.outcome, end.reason) = (.giveUp, "its workers have ended, or lost it, in each attempt")
         } else if let error = await instruments.working({ try await handler(job) }) {
             end.reason = "\(error)"
-            if Task.isCancelled, state.withLock({ $0.graceEnd != nil }) {
+            if error is JobReturned || Task.isCancelled && state.withLock({ $0.graceEnd != nil }) {
                 end.outcome = .return
             } else if error is JobRejection || taken.attempt >= configuration.attempts {
                 end.outcome = .giveUp
@@ -328,6 +328,9 @@ final class Worker: Sendable {
         // One that was cancelled has neither succeeded nor failed.
         if let run, !run.isCancelled {
             instruments.jobEnded(run.hadEffect ? .hadEffect : end.outcome, attempt: attempt)
+        }
+        if let run {
+            configuration.jobEnded?(run.isCancelled || run.hadEffect || end.outcome == .done || end.outcome == .giveUp)
         }
         wakeUp()
     }

@@ -371,13 +371,14 @@ extension EngineStateMachine {
     /// Others may have swept the session, if the server's clock was set forward. So this counts only if Redis has lost
     /// everything, or if the session was too young for a new server, and the server has not seen it expire.
     mutating func keepEffects(of session: Session, _ now: Duration) {
-        let isYoung = session.notices.connection > 0 && now - session.since < settings.repairTime
         effects.forgetOld(now)
         let unfinished = session.pending.values.filter { if case .repair = $0.purpose { true } else { false } }
         let lost = effects.takeAll().map(\.request) + unfinished.map(\.request)
+        let refused = session.comparison?.refused ?? []
         lostEffects = LostEffects(
             operations: lost.sorted { $0.number < $1.number }.map(\.operation)
-                + (session.comparison?.refused ?? []), session: life.id, isCertain: isYoung)
+                + refused, session: life.id, since: session.notices.connection > 0 ? session.since : nil,
+            isUnfinished: !unfinished.isEmpty || !refused.isEmpty)
     }
 
     /// The effects of the session before.
@@ -385,22 +386,30 @@ extension EngineStateMachine {
         var operations: [any EngineOperation] = []
         /// The session.
         var session = ""
-        /// Whether they are lost also if Redis has not lost everything.
-        var isCertain = false
+        /// When it was joined, if it has met another server since: one that is not older may have been lost with its
+        /// beginning.
+        var since: Duration?
+        /// Whether some of them were being carried out again already.
+        var isUnfinished = false
     }
 
-    /// Returns the requests that do again what was lost with the session before.
+    /// Does again what was lost with the session before.
+    ///
+    /// Redis lists the sessions that were swept within a minute, so one that began longer ago than that counts as swept.
     mutating func repairsOfLastSession(
         isEverythingLost: Bool, mayHaveExpired: Bool, _ now: Duration
-    ) -> [EngineRequest] {
+    ) -> [JoinAction] {
         defer { lostEffects = LostEffects() }
-        guard isEverythingLost || lostEffects.isCertain && !mayHaveExpired else { return [] }
-        return lostEffects.operations.compactMap { operation in
+        let isYoung = lostEffects.since.map { now - $0 < settings.repairTime } ?? false
+        guard isEverythingLost || isYoung && !mayHaveExpired else {
+            return lostEffects.isUnfinished ? [.event(.dataLost)] : []
+        }
+        return lostEffects.operations.compactMap { operation -> EngineRequest? in
             switch (operation.remedy, operation.once) {
             case (.again, .slot): repair(operation, until: now + Self.repairPatience)
             case (.consumeAgain, _): (operation as? Acquire).flatMap { consumeAgain($0, now) }
             default: nil
             }
-        }
+        }.map { .send($0) }
     }
 }

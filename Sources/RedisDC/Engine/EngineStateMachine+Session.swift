@@ -194,8 +194,7 @@ extension EngineStateMachine {
         epoch = new
         actions.append(.event(.sessionStarted(id: id)))
         actions += repairsOfLastSession(
-            isEverythingLost: isEverythingLost, mayHaveExpired: lastMayHaveExpired, now
-        ).map { .send($0) }
+            isEverythingLost: isEverythingLost, mayHaveExpired: lastMayHaveExpired, now)
         let waiting = backlog
         backlog = []
         for id in waiting { if let request = begin(id, now) { actions.append(.send(request)) } }

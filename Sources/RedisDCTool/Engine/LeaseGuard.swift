@@ -66,10 +66,21 @@ final class LeaseGuard: Sendable {
     /// Tells the guard that a command has ended. Call this before it is reaped, because its process id is free then.
     func end(_ processID: pid_t, ownsGroup: Bool) { send("over \(ownsGroup ? -processID : processID)") }
 
+    /// Waits for a guard that is busy, for at most a second.
     private func send(_ line: String) {
-        // If the guard is gone, nothing can be done about it.
-        let bytes = Array((line + "\n").utf8)
-        _ = write(orders, bytes, bytes.count)
+        var rest = Array((line + "\n").utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { write(orders, $0.baseAddress, $0.count) }
+            if count > 0 {
+                rest = rest.dropFirst(count)
+            } else if errno == EAGAIN {
+                var stream = pollfd(fd: orders, events: Int16(POLLOUT), revents: 0)
+                if poll(&stream, 1, 1000) <= 0 { return }
+            } else if errno != EINTR {
+                // If the guard is gone, nothing can be done about it.
+                return
+            }
+        }
     }
 
     // MARK: The guard's process
@@ -82,9 +93,12 @@ final class LeaseGuard: Sendable {
         while let wait = programs.step() {
             var stream = pollfd(fd: programs.isOrphaned ? -1 : STDIN_FILENO, events: Int16(POLLIN), revents: 0)
             guard poll(&stream, 1, CInt(wait)) > 0 else { continue }
-            var bytes = [UInt8](repeating: 0, count: 4096)
-            let count = read(STDIN_FILENO, &bytes, bytes.count)
-            if count > 0 { programs.receive(bytes[..<count]) } else if count == 0 { programs.isOrphaned = true }
+            // All of it, so that nothing is done because of an end that was postponed meanwhile.
+            repeat {
+                var bytes = [UInt8](repeating: 0, count: 4096)
+                let count = read(STDIN_FILENO, &bytes, bytes.count)
+                if count > 0 { programs.receive(bytes[..<count]) } else if count == 0 { programs.isOrphaned = true }
+            } while !programs.isOrphaned && poll(&stream, 1, 0) > 0
         }
         exit(0)
     }

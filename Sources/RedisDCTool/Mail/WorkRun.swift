@@ -37,7 +37,11 @@ struct WorkRun: AsyncParsableCommand {
     @Option(help: "Seconds before the second attempt. They double with each further one, up to 600.") var pause = 1.0
     @Option(help: "Seconds to wait for commands when redisdc is to end. 0 or more.") var grace = 30.0
     @Option(help: "Seconds between SIGTERM and SIGKILL. 0 or more.") var killAfter = 5.0
-    @Option(help: "End when so many jobs are done or have failed for good, and no command runs. (default: no limit)")
+    @Option(
+        help: """
+            End when so many jobs are done or have failed for good. Commands that run then have --grace seconds. \
+            (default: no limit)
+            """)
     var limit: Int?
     @Argument(
         parsing: .postTerminator,
@@ -67,37 +71,42 @@ struct WorkRun: AsyncParsableCommand {
         // Fails before a job is taken.
         _ = try ChildProgram(command)
         let leaseGuard = try LeaseGuard(grace: .seconds(killAfter))
-        let settings = settings
         try await mail.withOffice { office in
             let mailbox = try office.mailbox(name)
             let (working, ended, failure) = (Locked<Task<Void, any Error>?>(nil), Locked(0), Locked<Failure?>(nil))
             // Takes no more jobs.
             let stop = { @Sendable in working.withLock { $0?.cancel() } }
-            let work = working.withLock { working -> Task<Void, any Error> in
+            var settings = settings
+            settings.jobEnded = { isFinal in
+                let count = ended.withLock { count in
+                    count += isFinal ? 1 : 0
+                    return count
+                }
+                if let limit, count >= limit { stop() }
+            }
+            let latest = Locked<Job?>(nil)
+            let work = working.withLock { [settings] working -> Task<Void, any Error> in
                 let work = Task {
                     try await mailbox.work(settings) { job in
-                        var isEnded = true
-                        defer {
-                            let count = ended.withLock { count in
-                                if isEnded { count += 1 }
-                                return count
-                            }
-                            if let limit, count >= limit { stop() }
-                        }
-                        do { try await run(job, leaseGuard) } catch {
-                            isEnded = error is JobRejection || job.attempt >= settings.attempts
+                        latest.withLock { $0 = job }
+                        do { try await run(job, leaseGuard) } catch let error as Failure {
                             // This machine cannot run commands: it must not use up the attempts of all jobs.
-                            if let error = error as? Failure {
-                                failure.withLock { $0 = error }
-                                stop()
-                            }
-                            throw error
+                            failure.withLock { $0 = error }
+                            stop()
+                            throw JobReturned()
                         }
                     }
                 }
                 working = work
                 return work
             }
+            let extending = Task {
+                while !Task.isCancelled {
+                    latest.withLock { $0 }.map { leaseGuard.extend(by: $0.remaining) }
+                    try? await Task.sleep(for: min(.seconds(1), .seconds(ttl) / 10))
+                }
+            }
+            defer { extending.cancel() }
             try await withTaskCancellationHandler {
                 try await work.value
             } onCancel: {
@@ -123,13 +132,16 @@ struct WorkRun: AsyncParsableCommand {
             streams[1] = output?.descriptor
             try program.start(variables: variables, streams: streams, leaseGuard: leaseGuard)
         }
-        let extending = Task {
-            while !Task.isCancelled {
-                leaseGuard.extend(by: job.remaining)
-                try? await Task.sleep(for: min(.seconds(1), .seconds(ttl) / 10))
+        let watching = output.map { output in
+            Task {
+                // A command that writes without end must not fill the disk.
+                while !Task.isCancelled, output.size <= TemporaryFile.maxAnswer {
+                    try? await Task.sleep(for: .milliseconds(100))
+                }
+                if !Task.isCancelled { program.terminate(grace: .seconds(killAfter)) }
             }
         }
-        defer { extending.cancel() }
+        defer { watching?.cancel() }
         let status = await withTaskCancellationHandler {
             await program.end()
         } onCancel: {
@@ -139,6 +151,7 @@ struct WorkRun: AsyncParsableCommand {
             await program.terminate(grace: .seconds(killAfter)).value
             throw CancellationError()
         }
+        try output?.check()
         switch status {
         case 0:
             // As the shell does with $(COMMAND), without the ends of the last lines.
@@ -161,7 +174,7 @@ private struct CommandFailure: Error, CustomStringConvertible {
 }
 
 /// A file without a name, which the system deletes when nobody has it open.
-private final class TemporaryFile {
+private final class TemporaryFile: Sendable {
     let descriptor: CInt
 
     /// - Throws: a ``Failure`` if it cannot be written.
@@ -179,14 +192,23 @@ private final class TemporaryFile {
 
     deinit { close(descriptor) }
 
-    /// What was written to it.
-    ///
+    /// The maximum number of bytes of an answer.
+    static let maxAnswer = 1_000_000
+
+    /// The number of bytes that were written to it.
+    var size: Int {
+        var status = stat()
+        return fstat(descriptor, &status) == 0 ? Int(status.st_size) : 0
+    }
+
     /// - Throws: a `JobRejection` if it is more than an answer may have.
+    func check() throws {
+        guard size > Self.maxAnswer else { return }
+        throw JobRejection("the command has written \(size) bytes, an answer has at most 1,000,000")
+    }
+
+    /// What was written to it.
     func content() throws -> [UInt8] {
-        let size = max(0, Int(lseek(descriptor, 0, SEEK_END)))
-        guard size <= 1_000_000 else {
-            throw JobRejection("the command has written \(size) bytes, an answer has at most 1,000,000")
-        }
         var bytes = [UInt8](repeating: 0, count: size)
         let count = pread(descriptor, &bytes, bytes.count, 0)
         return Array(bytes.prefix(max(0, count)))

@@ -109,9 +109,11 @@ extension QueueListenTests {
             try await withServer { _, redis, _ in
                 try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
                     let error = await code {
-                        _ = try await office.ask(Message(text: "early"), to: "jobs", timeout: .milliseconds(300))
+                        _ = try await office.ask(Message(text: "early"), to: "jobs", timeout: .seconds(3))
                     }
                     #expect(error?.code == .timedOut && error?.mayHaveRun == true)
+                    try await until("it does not wait any more") { office.answerDesk.count == 0 }
+                    try await until("the question has expired") { try await office.mailbox("jobs").peek().isEmpty }
                     let seen = Locked<[String]>([])
                     try await working(try office.mailbox("jobs")) { job in
                         seen.withLock { $0.append(job.message.text) }
@@ -158,7 +160,7 @@ extension QueueListenTests {
             try await withServer { _, redis, _ in
                 try await withPostOffice(redis: redis, configuration: patientOffice()) { office in
                     let mailbox = try office.mailbox("jobs")
-                    try await working(mailbox, quickWork(ttl: .seconds(3))) { job in
+                    try await working(mailbox, quickWork(ttl: .seconds(30))) { job in
                         if job.message.text == "empty" { throw JobRejection("\n") }
                         try await Task.sleep(for: .seconds(3600))
                         return ""
@@ -176,6 +178,7 @@ extension QueueListenTests {
                         try await mailbox.cancelJobs(running.map(\.id))
                         let error = await code { _ = try await asking.value }
                         #expect(error?.code == .failed && error?.message.contains("cancelled") == true)
+                        try await until("it does not wait any more") { office.answerDesk.count == 0 }
                         #expect(error?.mayHaveRun == true)
                     }
                 }
@@ -273,13 +276,20 @@ extension QueueListenTests {
                 // Redis has lost who is to be notified.
                 configuration.recheckInterval = .seconds(1)
                 try await withPostOffice(redis: redis, configuration: configuration) { office in
-                    try await working(try office.mailbox("jobs")) { job in
-                        _ = try await other.send("FLUSHALL")
-                        return "still"
-                    } _: {
-                        let answer = try await office.ask(Message(text: "x"), to: "jobs", timeout: patience)
-                        #expect(answer.text == "still")
+                    let mailbox = try office.mailbox("jobs")
+                    let work = Task {
+                        try await mailbox.work(quickWork()) { job in
+                            // The worker may be found gone, and the handler cancelled, before it has answered.
+                            try await Task {
+                                _ = try await other.send("FLUSHALL")
+                                try await job.answer(with: Message(text: "still"))
+                            }.value
+                        }
                     }
+                    let answer = try await office.ask(Message(text: "x"), to: "jobs", timeout: patience)
+                    #expect(answer.text == "still")
+                    work.cancel()
+                    try await work.value
                 }
             }
         }

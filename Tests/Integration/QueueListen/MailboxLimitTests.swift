@@ -99,6 +99,28 @@ extension QueueListenTests {
             }
         }
 
+        @Test("a mailbox that is given a time to live does not expire while a device waits for messages")
+        func ttl() async throws {
+            try await withOffice(configure: { $0.recheckInterval = .seconds(1) }) { office, redis, _ in
+                let mailbox = try office.mailbox("alice")
+                let cursor = try await mailbox.register()
+                let reading = Task { for try await _ in mailbox.messages(after: cursor) {} }
+                try await until("it waits") { try await mailbox.listeners.waitingCount == 1 }
+                var limits = MailboxLimits()
+                limits.ttl = .seconds(8)
+                try await mailbox.setLimits(limits)
+                /// When it expires, by the clock of this process.
+                func end() async throws -> ContinuousClock.Instant {
+                    let left = try await redis.send("PTTL", "ql:{default:0}:box:alice").integer ?? 0
+                    return .now + .milliseconds(left)
+                }
+                let first = try await end()
+                try await until("its life is extended") { try await end() > first + .milliseconds(500) }
+                reading.cancel()
+                _ = await reading.result
+            }
+        }
+
         @Test("with dropOldest a large message takes the place of more small ones than one script deletes")
         func dropMany() async throws {
             try await withOffice(configure: {

@@ -42,10 +42,10 @@ struct DocumentedCommandsTests {
                     "presence put lobby alice ready --user alice --grace 10", "subscribe --pattern 'match:*'":
                     let output = tool.mark("output-\(running.count)")
                     running.append((command, try shell(tool, "\(command) > \(output)"), output))
-                case "mail ask --to sums --timeout 60 '1 2'":
+                case "mail ask --to sums --timeout 60 40+2":
                     let worker = try shell(
-                        tool, "redisdc work run sums --limit 1 -- sh -c 'read a b; echo $((a + b))'")
-                    #expect(try await shell(tool, command).result() == "3")
+                        tool, "redisdc work run sums --limit 1 -- sh -c 'echo $(($(cat)))'")
+                    #expect(try await shell(tool, command).result() == "42")
                     _ = try await worker.result()
                 case "publish match:7 'kick-off'":
                     // The subscriber of the line before may not have subscribed yet.

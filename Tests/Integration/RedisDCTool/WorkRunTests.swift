@@ -66,7 +66,9 @@ struct WorkRunTests {
             try await tool.run(
                 "mail", "send", "--to", "jobs", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12")
             // Each notes the children of redisdc that have ended and were not waited for.
-            let command = "ps --ppid $PPID -o stat= | grep -c Z >> \(tool.mark("log")); true"
+            let command =
+                "ps --ppid $PPID -o stat= > \(tool.mark("ps")); [ -s \(tool.mark("ps")) ] "
+                + "&& grep -c Z \(tool.mark("ps")) >> \(tool.mark("log")); true"
             try await tool.run("work", "run", "jobs", "--limit", "1", "--", "sh", "-c", command)
             #expect(lines(tool) == ["0"])
             #expect(try await status(tool) == "jobs: 11 messages, 0 jobs wait, 0 run, 0 have failed")
@@ -137,19 +139,61 @@ struct WorkRunTests {
         }
     }
 
+    @Test("a machine that cannot run the command ends its worker, and uses up no attempt")
+    func unusable() async throws {
+        try await withEngineTool { tool in
+            // It can be found, and not be run.
+            tool.leaveMark("broken")
+            chmod(tool.mark("broken"), 0o755)
+            try Data("#!/no/such/interpreter\n".utf8).write(to: URL(fileURLWithPath: tool.mark("broken")))
+            try await tool.run("mail", "send", "--to", "jobs", "x")
+            for _ in 0..<3 {
+                let end = try await tool.run("work", "run", "jobs", "--attempts", "1", "--", tool.mark("broken"))
+                #expect(end.status == 126 || end.status == 127, "\(end.status) \(end.error)")
+            }
+            #expect(try await tool.run("work", "list", "jobs").output.contains("attempts 0"))
+            let end = try await tool.run("work", "run", "jobs", "--limit", "1", "--attempts", "1", "--", "true")
+            #expect(end.status == 0)
+        }
+    }
+
+    @Test("a job that is given up because its worker has died counts for the limit")
+    func givenUp() async throws {
+        try await withEngineTool { tool in
+            try await tool.run("mail", "send", "--to", "jobs", "x")
+            let words = ["work", "run", "jobs", "--ttl", "1", "--attempts", "1", "--limit", "1", "--", "sh", "-c"]
+            let first = try tool.start(words + ["echo > \(tool.mark("on")); \(tool.shellUntil("never"))"])
+            _ = try await tool.text(of: "on")
+            try await first.kill9()
+            let second = try await tool.start(words + ["exit 3"]).end()
+            #expect(second.status == 0)
+            #expect(try await status(tool) == "jobs: 0 messages, 0 jobs wait, 0 run, 1 have failed")
+        }
+    }
+
+    @Test("a command that writes an answer without end is terminated")
+    func endless() async throws {
+        try await withEngineTool { tool in
+            let worker = try tool.start("work", "run", "jobs", "--limit", "1", "--", "yes")
+            let refused = try await tool.run("mail", "ask", "--to", "jobs", "--timeout", "100", "x")
+            #expect(refused.status == 65 && refused.error.contains("an answer has at most"), "\(refused.error)")
+            #expect(try await worker.end().status == 0)
+        }
+    }
+
     @Test("a job that is cancelled has its command terminated")
     func cancelled() async throws {
         try await withEngineTool { tool in
             try await tool.run("mail", "send", "--to", "jobs", "x")
             let worker = try tool.start(
-                "work", "run", "jobs", "--ttl", "3", "--", "sh", "-c",
+                "work", "run", "jobs", "--ttl", "9", "--", "sh", "-c",
                 "trap 'echo ended >> \(tool.mark("log")); exit 1' TERM; echo > \(tool.mark("on")); "
                     + tool.shellUntil("never"))
             _ = try await tool.text(of: "on")
             let job = try #require(
                 try await tool.run("work", "list", "jobs", "--state", "running").output.split(separator: " ").first)
             try await tool.run("work", "cancel", "jobs", String(job))
-            try await until("it has ended") { lines(tool) == ["ended"] }
+            try await until("it has ended") { lines(tool).contains("ended") }
             try await until("it is forgotten") {
                 try await status(tool) == "jobs: 0 messages, 0 jobs wait, 0 run, 0 have failed"
             }
@@ -167,11 +211,13 @@ struct WorkRunTests {
             let command =
                 "trap 'echo ended >> \(tool.mark("log")); exit 1' TERM; echo $REDISDC_ATTEMPT >> \(tool.mark("log")); "
                 + "echo > \(tool.mark("on$REDISDC_ATTEMPT")); [ $REDISDC_ATTEMPT = 2 ] || \(tool.shellUntil("never"))"
-            let words = ["work", "run", "jobs", "--ttl", "6", "--limit", "1", "--", "sh", "-c", command]
+            let words = ["work", "run", "jobs", "--ttl", "20", "--limit", "1", "--", "sh", "-c", command]
             let first = try tool.start(words)
             _ = try await tool.text(of: "on1")
             kill(first.processID, number)
             #expect(try await tool.start(words).end().status == 0)
+            try await until("both have run") { lines(tool).count == 3 }
+            // The first command ends a tenth of the TTL before the second one can begin.
             #expect(lines(tool) == ["1", "ended", "2"])
             if number == SIGSTOP { kill(first.processID, SIGCONT) }
             try await first.kill9()

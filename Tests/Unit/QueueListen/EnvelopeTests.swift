@@ -17,7 +17,7 @@ struct EnvelopeTests {
         #expect(content.orderKey == "k" && content.type == "sum" && content.headers == ["ask": "no"])
         #expect(content.body == Array("x".utf8))
         var answer = Message(text: "y")
-        for failure in [nil, "no such thing: 7 = 8"] {
+        for failure in [nil, "no such thing: 7 = 8", " two  spaces ", "\u{301}accent"] {
             answer.answers = AnsweredQuestion(number: 3, failure: failure)
             content = Envelope.decode(Envelope.encode(answer, id: "b/0")[...])
             #expect(content.answers == answer.answers && content.answerAddress == nil)

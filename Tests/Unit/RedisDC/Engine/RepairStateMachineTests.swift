@@ -286,6 +286,14 @@ struct RepairStateMachineTests {
             run.joined(lastMayHaveExpired: isSwept)
             #expect(run.taken().last == (isSwept ? "event started" : "send signal 2"))
         }
+        // Redis knows what was swept within a minute.
+        var run = Self.signals(2)
+        run.reconnected()
+        run.reply(3, .lost(isExpired: false))
+        run.advance(.seconds(31))
+        run.listening()
+        run.joined()
+        #expect(run.taken().last == "event started")
     }
 
     @Test("what is remembered of equal operations is one, and different ones stay different")

@@ -186,7 +186,8 @@ extension Hazard {
         ) { nodes, redis in
             let living = try await nodes()
             guard try await !living.mayHaveExpired("unknown") else { return false }
-            for _ in 0..<400 {
+            for number in 0..<400 {
+                if number.isMultiple(of: 50) { try await living.heartbeat() }
                 let dying = try await nodes()
                 try await dying.expire()
                 _ = try await living.run("sweep", [.string(dying.session), ""])
