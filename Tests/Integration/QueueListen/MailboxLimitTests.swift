@@ -105,7 +105,7 @@ extension QueueListenTests {
                 let mailbox = try office.mailbox("alice")
                 let cursor = try await mailbox.register()
                 let reading = Task { for try await _ in mailbox.messages(after: cursor) {} }
-                try await until("it waits") { try await mailbox.listeners.waitingCount == 1 }
+                try await until("it waits") { await mailbox.listeners.waitingCount == 1 }
                 var limits = MailboxLimits()
                 limits.ttl = .seconds(8)
                 try await mailbox.setLimits(limits)
