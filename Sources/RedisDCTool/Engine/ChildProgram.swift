@@ -50,11 +50,12 @@ final class ChildProgram: Sendable {
         try state.withLock { state in
             if state.isCancelled || Task.isCancelled { throw RedisDCError(.cancelled, "interrupted") }
             do {
-                let processID = try ChildProcess.spawn(
-                    command, descriptors: [0: 0, 1: 1, 2: 2].merging(streams) { $1 },
-                    variables: ProcessEnvironment.variables(with: variables),
-                    sharesGroup: !ownsGroup, resetting: [SIGINT, SIGTERM, SIGPIPE])
-                leaseGuard.watch(processID, ownsGroup: ownsGroup)
+                let processID = try leaseGuard.start(ownsGroup: ownsGroup) { variable in
+                    try ChildProcess.spawn(
+                        command, descriptors: [0: 0, 1: 1, 2: 2].merging(streams) { $1 },
+                        variables: ProcessEnvironment.variables(with: variables) + [variable],
+                        sharesGroup: !ownsGroup, resetting: [SIGINT, SIGTERM, SIGPIPE])
+                }
                 (state.processID, state.leaseGuard) = (processID, leaseGuard)
             } catch let error as ChildProcess.Failure {
                 throw Failure(.cannotRun, error.description)

@@ -45,8 +45,27 @@ final class LeaseGuard: Sendable {
         }
     }
 
-    /// Tells the guard which processes to end: a process, or the group that it leads.
-    func watch(_ processID: pid_t, ownsGroup: Bool) { send("program \(ownsGroup ? -processID : processID)") }
+    /// Starts a command, and tells the guard which processes to end: it, or the group that it leads.
+    ///
+    /// This process may be stopped or killed when the command runs and the guard does not know its process id. So the guard
+    /// is told before, and finds the command by a variable.
+    ///
+    /// - Parameter spawn: starts the command with this variable, `NAME=VALUE`, and returns its process id.
+    func start(ownsGroup: Bool, _ spawn: (_ variable: [UInt8]) throws -> pid_t) rethrows -> pid_t {
+        let name = UInt64.random(in: .min ... .max)
+        send("starting \(name) \(ownsGroup ? 1 : 0)")
+        do {
+            let processID = try spawn(Array("\(Self.variable)=\(name)".utf8))
+            send("program \(ownsGroup ? -processID : processID) \(name)")
+            return processID
+        } catch {
+            send("failed \(name)")
+            throw error
+        }
+    }
+
+    /// The variable by which the guard finds a command.
+    fileprivate static let variable = "REDISDC_GUARD"
 
     /// Tells the guard how long Redis keeps the lease, each time that this may have changed, until the
     /// task is cancelled.
@@ -112,6 +131,8 @@ private struct GuardedPrograms {
     private var line: [UInt8] = []
     /// The arguments of `kill`, and when SIGKILL follows; `nil` before SIGTERM.
     private var targets: [pid_t: Int64?] = [:]
+    /// The commands that are being started, by name, and whether each owns a group.
+    private var starting: [UInt64: Bool] = [:]
     private var leaseEnd = Int64.max
 
     init(grace milliseconds: Int64) { grace = milliseconds * 1_000_000 }
@@ -136,7 +157,11 @@ private struct GuardedPrograms {
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
             line = []
             switch words.first {
-            case "program": if let target = pid_t(words[1]) { targets[target] = .some(nil) }
+            case "starting": if let name = UInt64(words[1]) { starting[name] = words[2] == "1" }
+            case "failed": if let name = UInt64(words[1]) { starting[name] = nil }
+            case "program":
+                if let name = UInt64(words[2]) { starting[name] = nil }
+                if let target = pid_t(words[1]) { targets[target] = .some(nil) }
             case "until": leaseEnd = Int64(words[1]) ?? leaseEnd
             case "over": if let target = pid_t(words[1]) { targets[target] = nil }
             default: break
@@ -149,6 +174,9 @@ private struct GuardedPrograms {
     /// - Returns: the number of milliseconds until the next step; `nil` at the end.
     mutating func step() -> Int64? {
         let now = Self.now
+        if isOrphaned || now >= leaseEnd { findStarted() }
+        // The system starts a command within a second, or never.
+        if leaseEnd < .max, now - leaseEnd >= 1_000_000_000 { starting = [:] }
         for (target, killTime) in targets {
             // As long as redisdc has not reaped the command, its id belongs to no other process. Afterwards the
             // system's ids have to go all the way round between two of these steps.
@@ -165,10 +193,33 @@ private struct GuardedPrograms {
                 targets[target] = .some(now + grace)
             }
         }
-        if isOrphaned, targets.isEmpty { return nil }
+        if isOrphaned, targets.isEmpty, starting.isEmpty { return nil }
         let killTime = targets.values.compactMap { $0 }.min()
-        let isWaiting = targets.values.contains { $0 == nil }
+        let isWaiting = targets.values.contains { $0 == nil } || !starting.isEmpty
         let next = (min(killTime ?? .max, isWaiting ? leaseEnd : .max) - now) / 1_000_000 + 1
         return min(max(next, 1), isOrphaned || killTime != nil ? 20 : 1000)
+    }
+
+    /// Looks for commands whose process ids are not known: redisdc was stopped or killed when it started them.
+    private mutating func findStarted() {
+        #if os(Linux)
+            guard !starting.isEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
+                return
+            }
+            for processID in names.compactMap({ pid_t($0) }) {
+                // Of processes of other users it cannot be read.
+                guard let variables = FileManager.default.contents(atPath: "/proc/\(processID)/environ") else {
+                    continue
+                }
+                for variable in variables.split(separator: 0) {
+                    let words = String(decoding: variable, as: UTF8.self).split(separator: "=")
+                    guard words.count == 2, words[0] == LeaseGuard.variable, let name = UInt64(words[1]),
+                        let ownsGroup = starting[name]
+                    else { continue }
+                    let target = ownsGroup ? -getpgid(processID) : processID
+                    if targets[target] == nil { targets[target] = .some(nil) }
+                }
+            }
+        #endif
     }
 }

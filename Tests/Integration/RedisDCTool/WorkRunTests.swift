@@ -202,6 +202,36 @@ struct WorkRunTests {
         }
     }
 
+    #if os(Linux)
+        @Test("a command is ended of which redisdc could not tell the guard the process id, and no other one")
+        func stoppedAtStart() async throws {
+            try await withEngineTool { tool in
+                let names = [UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max)]
+                let commands = try names.enumerated().map { number, name in
+                    try Child(
+                        "sh",
+                        [
+                            "-c",
+                            "trap 'exit 7' TERM; echo > \(tool.mark("on\(number)")); \(tool.shellUntil("never"))",
+                        ], environment: ["REDISDC_GUARD": "\(name)"])
+                }
+                for number in commands.indices { _ = try await tool.text(of: "on\(number)") }
+                let other = try Child(
+                    "sh", ["-c", tool.shellUntil("go")], environment: ["REDISDC_GUARD": "\(names[1])"])
+                // The first one was told to be started, and the second one was started.
+                let guarded = try tool.shell(
+                    "printf 'starting %s 1\\nstarting %s 1\\nfailed %s\\nuntil 1\\n' \(names[0]) \(names[1]) \(names[1]) "
+                        + "| redisdc lease-guard 60000")
+                #expect(try await commands[0].end().status == 7)
+                _ = try await guarded.result()
+                #expect(commands[1].isRunning && other.isRunning)
+                tool.leaveMark("go")
+                _ = try await other.end()
+                try await commands[1].kill9()
+            }
+        }
+    #endif
+
     @Test(
         "if redisdc is stopped or killed, its command ends, and another worker runs the job afterwards",
         arguments: [SIGSTOP, SIGKILL])
