@@ -12,8 +12,8 @@ extension PostOffice {
     /// The question is a message like others: it waits in the mailbox until somebody handles it, and may be
     /// handled again when a worker dies. The first answer or failure counts, so let one receiver or the workers
     /// handle a mailbox of questions. If the question waits until the call has timed out, it expires, and nobody
-    /// handles it; if Redis has stored it late, because the send was repeated, so much later. If this process dies, the question is handled, and its answer goes
-    /// nowhere.
+    /// handles it; if Redis has stored it late, because the send was repeated, so much later. If this process dies,
+    /// the question is handled, and its answer goes nowhere.
     ///
     /// The first question makes a mailbox for answers, which expires an hour after the last one.
     ///

@@ -71,7 +71,7 @@ struct HeldCommand: ParsableArguments {
             try? await release()
             throw error
         }
-        let extending = Task { await leaseGuard.extend(with: lease, ttl: ttlDuration) }
+        let extending = Task { await leaseGuard.keepExtending(ttl: ttlDuration) { lease.remaining } }
         defer { extending.cancel() }
         lease.onLoss { _ in program.terminate(grace: .seconds(grace)) }
         let status = await program.end()

@@ -69,9 +69,9 @@ final class LeaseGuard: Sendable {
 
     /// Tells the guard how long Redis keeps the lease, each time that this may have changed, until the
     /// task is cancelled.
-    func extend(with lease: Lease, ttl: Duration) async {
+    func keepExtending(ttl: Duration, by remaining: () -> Duration) async {
         while !Task.isCancelled {
-            extend(by: lease.remaining)
+            extend(by: remaining())
             try? await Task.sleep(for: min(.seconds(1), ttl / 10))
         }
     }
@@ -133,6 +133,8 @@ private struct GuardedPrograms {
     private var targets: [pid_t: Int64?] = [:]
     /// The commands that are being started, by name, and whether each owns a group.
     private var starting: [UInt64: Bool] = [:]
+    /// Until when these are looked for.
+    private var searchEnd: Int64?
     private var leaseEnd = Int64.max
 
     init(grace milliseconds: Int64) { grace = milliseconds * 1_000_000 }
@@ -156,14 +158,15 @@ private struct GuardedPrograms {
             }
             let words = String(decoding: line, as: UTF8.self).split(separator: " ")
             line = []
-            switch words.first {
-            case "starting": if let name = UInt64(words[1]) { starting[name] = words[2] == "1" }
-            case "failed": if let name = UInt64(words[1]) { starting[name] = nil }
-            case "program":
+            switch (words.first, words.dropFirst().first, words.count) {
+            case ("starting", let name?, 3): if let name = UInt64(name) { starting[name] = words[2] == "1" }
+            case ("failed", let name?, 2): if let name = UInt64(name) { starting[name] = nil }
+            case ("program", let target?, 3):
                 if let name = UInt64(words[2]) { starting[name] = nil }
-                if let target = pid_t(words[1]) { targets[target] = .some(nil) }
-            case "until": leaseEnd = Int64(words[1]) ?? leaseEnd
-            case "over": if let target = pid_t(words[1]) { targets[target] = nil }
+                if let target = pid_t(target), targets[target] == nil { targets[target] = .some(nil) }
+            case ("until", let end?, 2): leaseEnd = Int64(end) ?? leaseEnd
+            case ("over", let target?, 2): if let target = pid_t(target) { targets[target] = nil }
+            // A line whose end was not taken in time.
             default: break
             }
         }
@@ -174,9 +177,7 @@ private struct GuardedPrograms {
     /// - Returns: the number of milliseconds until the next step; `nil` at the end.
     mutating func step() -> Int64? {
         let now = Self.now
-        if isOrphaned || now >= leaseEnd { findStarted() }
-        // The system starts a command within a second, or never.
-        if leaseEnd < .max, now - leaseEnd >= 1_000_000_000 { starting = [:] }
+        if !starting.isEmpty, isOrphaned || now >= leaseEnd { findStarted(now) } else { searchEnd = nil }
         for (target, killTime) in targets {
             // As long as redisdc has not reaped the command, its id belongs to no other process. Afterwards the
             // system's ids have to go all the way round between two of these steps.
@@ -195,15 +196,25 @@ private struct GuardedPrograms {
         }
         if isOrphaned, targets.isEmpty, starting.isEmpty { return nil }
         let killTime = targets.values.compactMap { $0 }.min()
-        let isWaiting = targets.values.contains { $0 == nil } || !starting.isEmpty
+        let isSearching = searchEnd != nil
+        let isWaiting = targets.values.contains { $0 == nil } || !starting.isEmpty && !isSearching
         let next = (min(killTime ?? .max, isWaiting ? leaseEnd : .max) - now) / 1_000_000 + 1
-        return min(max(next, 1), isOrphaned || killTime != nil ? 20 : 1000)
+        return min(max(next, 1), killTime != nil ? 20 : isSearching ? 100 : isOrphaned ? 20 : 1000)
     }
 
-    /// Looks for commands whose process ids are not known: redisdc was stopped or killed when it started them.
-    private mutating func findStarted() {
+    /// Looks for commands whose process ids are not known: redisdc was stopped or killed when it started them. The system
+    /// starts a command within ten seconds, or never.
+    private mutating func findStarted(_ now: Int64) {
+        let end = searchEnd ?? now + 10_000_000_000
+        searchEnd = end
+        var found: Set<UInt64> = []
+        defer {
+            for name in found { starting[name] = nil }
+            if now >= end { starting = [:] }
+            if starting.isEmpty { searchEnd = nil }
+        }
         #if os(Linux)
-            guard !starting.isEmpty, let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
+            guard let names = try? FileManager.default.contentsOfDirectory(atPath: "/proc") else {
                 return
             }
             for processID in names.compactMap({ pid_t($0) }) {
@@ -216,7 +227,11 @@ private struct GuardedPrograms {
                     guard words.count == 2, words[0] == LeaseGuard.variable, let name = UInt64(words[1]),
                         let ownsGroup = starting[name]
                     else { continue }
-                    let target = ownsGroup ? -getpgid(processID) : processID
+                    let group = getpgid(processID)
+                    // It has ended meanwhile: nothing else may be taken for it.
+                    guard group > 1 else { continue }
+                    found.insert(name)
+                    let target = ownsGroup ? -group : processID
                     if targets[target] == nil { targets[target] = .some(nil) }
                 }
             }

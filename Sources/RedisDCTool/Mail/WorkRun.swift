@@ -101,10 +101,7 @@ struct WorkRun: AsyncParsableCommand {
                 return work
             }
             let extending = Task {
-                while !Task.isCancelled {
-                    latest.withLock { $0 }.map { leaseGuard.extend(by: $0.remaining) }
-                    try? await Task.sleep(for: min(.seconds(1), .seconds(ttl) / 10))
-                }
+                await leaseGuard.keepExtending(ttl: .seconds(ttl)) { latest.withLock { $0?.remaining ?? .zero } }
             }
             defer { extending.cancel() }
             try await withTaskCancellationHandler {

@@ -216,6 +216,9 @@ struct WorkRunTests {
                         ], environment: ["REDISDC_GUARD": "\(name)"])
                 }
                 for number in commands.indices { _ = try await tool.text(of: "on\(number)") }
+                // A guard without redisdc does not look until the end of a long lease for what was never started.
+                let unneeded = try tool.shell(
+                    "printf 'starting 1 1\\nuntil %s\\n' \(Int64.max) | redisdc lease-guard 60000")
                 let other = try Child(
                     "sh", ["-c", tool.shellUntil("go")], environment: ["REDISDC_GUARD": "\(names[1])"])
                 // The first one was told to be started, and the second one was started.
@@ -224,6 +227,7 @@ struct WorkRunTests {
                         + "| redisdc lease-guard 60000")
                 #expect(try await commands[0].end().status == 7)
                 _ = try await guarded.result()
+                _ = try await unneeded.result()
                 #expect(commands[1].isRunning && other.isRunning)
                 tool.leaveMark("go")
                 _ = try await other.end()
